@@ -44,7 +44,6 @@ func sweeper() registry.Module {
 	})
 }
 
-// doom creates doomed ConfigMaps.
 func doom(at interface{ Create(...client.Object) }, objects int) {
 	for i := range objects {
 		one := configMap(fmt.Sprintf("doomed-%02d", i))

@@ -44,8 +44,8 @@ the fault, but later if it was lost twice in a minute. API servers cache a token
 # Rights
 
 In remotes the hub has exactly what the modules declare, unless Rules says otherwise. On its own API server it has everything: test
-each hub part once with DeclaredHubRights. A refused request of a module that its Rules or HubRules do not permit fails the
-test.
+each hub part once with DeclaredHubRights. A module that lacks a rule fails as it does in production: let the test create,
+change and delete what the module reacts to.
 
 # Costs
 

@@ -23,12 +23,9 @@ import (
 )
 
 // echo is the module that the tests of this package run: it copies the ConfigMap shout of every remote to the hub.
-func echo() registry.Module { return echoThatMay("list", "watch", "create") }
-
-// echoThatMay is echo with these declared verbs on ConfigMaps.
-func echoThatMay(verbs ...string) registry.Module {
+func echo() registry.Module {
 	return registry.NewModule("echo", registry.ModuleOptions{
-		Remote: fx.Invoke(listen), Rules: []rbacv1.PolicyRule{may("configmaps", verbs...)},
+		Remote: fx.Invoke(listen), Rules: []rbacv1.PolicyRule{may("configmaps", "list", "watch", "create")},
 	})
 }
 
@@ -58,7 +55,6 @@ func shout(text string) *corev1.ConfigMap {
 	return cm
 }
 
-// expectEcho writes a text in a remote and waits for its copy on the hub.
 func expectEcho(t testing.TB, hub *hubtest.Hub, remote *hubtest.Remote, text string) {
 	t.Helper()
 	remote.Delete(configMap("shout"))
@@ -90,7 +86,6 @@ func ask(ctx context.Context, hub *hubtest.Hub, remote *hubtest.Remote) error {
 		})
 }
 
-// within calls f and returns an error if it takes longer than d.
 func within(d time.Duration, f func() error) error {
 	began := time.Now()
 	err := f()

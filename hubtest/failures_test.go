@@ -21,6 +21,7 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/hubtest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -100,13 +101,11 @@ func waitsThatFail(t *testing.T, hub *hubtest.Hub, _ *hubtest.Remote) {
 	}
 }
 
-// failingWait is a wait that fails, and parts of the failure.
 type failingWait struct {
 	wait func(*hubtest.Hub, *hubtest.Remote)
 	want []string
 }
 
-// failingWaits returns waits that fail. later is an object of the hub in a version that does not exist.
 func failingWaits(later *corev1.ConfigMap) map[string]failingWait {
 	never := func() error { return errors.New("it is not what it should be") }
 	return map[string]failingWait{
@@ -155,9 +154,7 @@ func failingWaits(later *corev1.ConfigMap) map[string]failingWait {
 func expectSaid(t testing.TB, said string, want []string) {
 	t.Helper()
 	for _, one := range want {
-		if !strings.Contains(said, one) {
-			t.Errorf("failures lack %q:\n%s", one, said)
-		}
+		testkit.Has(t, said, one, "failures")
 	}
 	if strings.Contains(said, "still running") {
 		t.Errorf("failing test leaks goroutines:\n%s", said)

@@ -17,6 +17,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/app"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/hubtest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -25,9 +26,7 @@ func TestNew(t *testing.T) {
 	inEurope := func(c *hubv1.Cluster) { c.Labels = map[string]string{"region": "eu"} }
 	hub := hubtest.New(t, hubtest.Clusters(inEurope), hubtest.Remotes("a"), hubtest.Modules(echo()))
 	a := hub.Remote("a")
-	if err := ask(t.Context(), hub, a); err != nil {
-		t.Errorf("remote is not Ready when New returns: %v", err)
-	}
+	testkit.NoError(t, ask(t.Context(), hub, a), "remote is not Ready when New returns")
 	b := hub.AddRemote("b", func(c *hubv1.Cluster) { c.Labels["stage"] = "test" })
 	expectEcho(t, hub, a, "from a")
 	expectEcho(t, hub, b, "from b")

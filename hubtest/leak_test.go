@@ -3,12 +3,12 @@
 package hubtest_test
 
 import (
-	"strings"
 	"testing"
 
 	"go.uber.org/fx"
 
 	"github.com/clusterfx/clusterfx/hubtest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -44,9 +44,7 @@ func TestLeaks(t *testing.T) {
 		hubtest.New(tb, hubtest.Remotes("same"), hubtest.Modules(f.module()))
 	})
 	for _, want := range []string{"the hub has ended, but these goroutines are still running", "waitInHub", "waitInApp"} {
-		if !strings.Contains(said, want) {
-			t.Errorf("failure lacks %q:\n%s", want, said)
-		}
+		testkit.Has(t, said, want, "failure")
 	}
 	expectEcho(t, other, other.Remote("same"), "still here")
 }
@@ -69,8 +67,6 @@ func TestBaseline(t *testing.T) {
 		before.Wait()
 	})
 	for _, want := range []string{"these are more than before", "waitInApp"} {
-		if !strings.Contains(said, want) {
-			t.Errorf("failure lacks %q:\n%s", want, said)
-		}
+		testkit.Has(t, said, want, "failure")
 	}
 }

@@ -130,9 +130,7 @@ func rotateToken(t *testing.T, hub *hubtest.Hub, edge *hubtest.Remote) {
 	before, first := epoch(t, hub, edge), secretOf(t, hub, edge)
 	for _, text := range []string{"one", "two"} {
 		edge.RotateToken()
-		if err := ask(t.Context(), hub, edge); err != nil {
-			t.Errorf("request with the new token fails: %v", err)
-		}
+		testkit.NoError(t, ask(t.Context(), hub, edge), "request with the new token fails")
 		expectEcho(t, hub, edge, text)
 	}
 	testkit.Equal(t, epoch(t, hub, edge), before, "app was replaced: epoch")
@@ -150,22 +148,16 @@ func kubeconfig(t *testing.T, hub *hubtest.Hub, edge *hubtest.Remote) {
 	}
 	config, err := clientcmd.RESTConfigFromKubeConfig(own)
 	testkit.Must(t, err)
-	c := fleettest.Client(t, config)
+	c := fleettest.ClientFor(t, config)
 	read := func() error {
 		return c.List(t.Context(), &corev1.ConfigMapList{}, client.InNamespace("default"))
 	}
-	if err := read(); err != nil {
-		t.Error(err)
-	}
+	testkit.NoError(t, read())
 	edge.Refuse()
-	if err := read(); err == nil {
-		t.Error("request with the kubeconfig bypasses the faults")
-	}
+	testkit.Fails(t, read(), "request with the kubeconfig bypasses the faults")
 	edge.Repair()
 	edge.RotateToken() // this revokes the hub's token
-	if err := read(); err != nil {
-		t.Error(err)
-	}
+	testkit.NoError(t, read())
 	edge.WaitReady()
 }
 
@@ -194,17 +186,13 @@ func TestRemote_Faults(t *testing.T) {
 			edge := hub.Remote("edge")
 			tc.begin(edge)
 			edge.WaitNotReady(tc.reason)
-			if err := ask(t.Context(), hub, edge); err == nil {
-				t.Error("request to the remote succeeds during the fault")
-			}
+			testkit.Fails(t, ask(t.Context(), hub, edge), "request to the remote succeeds during the fault")
 			tc.end(edge)
 			edge.WaitReady()
 			expectEcho(t, hub, edge, "after")
 		})
 	}
-	if err := edge.Client().Get(t.Context(), client.ObjectKeyFromObject(configMap("kept")), configMap("kept")); err != nil {
-		t.Error(err)
-	}
+	testkit.NoError(t, edge.Client().Get(t.Context(), client.ObjectKeyFromObject(configMap("kept")), configMap("kept")))
 }
 
 // A remote has a fault until it is repaired.
@@ -212,9 +200,7 @@ func refuse(t *testing.T, hub *hubtest.Hub, edge *hubtest.Remote) {
 	t.Helper()
 	edge.Refuse()
 	edge.WaitNotReady(hubv1.ReasonUnreachable)
-	if err := ask(t.Context(), hub, edge); err == nil {
-		t.Error("request to the remote succeeds during the fault")
-	}
+	testkit.Fails(t, ask(t.Context(), hub, edge), "request to the remote succeeds during the fault")
 	edge.Repair()
 	edge.WaitReady()
 	expectEcho(t, hub, edge, "after")
@@ -284,9 +270,7 @@ func stopAndStart(t *testing.T, hub *hubtest.Hub, edge *hubtest.Remote) {
 	heard := configMap("echo-edge")
 	hub.WaitFor(heard, func() error { return equal(heard.Data["text"], "while nobody listened") })
 	info, _ := hub.Registry().Status("edge")
-	if err := equal(info.Labels["region"], "eu"); err != nil {
-		t.Error(err)
-	}
+	testkit.NoError(t, equal(info.Labels["region"], "eu"))
 }
 
 func restart(t *testing.T, hub *hubtest.Hub, edge *hubtest.Remote) {
@@ -294,9 +278,7 @@ func restart(t *testing.T, hub *hubtest.Hub, edge *hubtest.Remote) {
 	before := hub.Registry()
 	hub.Restart()
 	edge.WaitReady()
-	if err := ask(t.Context(), hub, edge); err != nil {
-		t.Errorf("WaitReady returns before the new hub is ready: %v", err)
-	}
+	testkit.NoError(t, ask(t.Context(), hub, edge), "WaitReady returns before the new hub is ready")
 	expectEcho(t, hub, edge, "after")
 	if hub.Registry() == before {
 		t.Error("registry is the registry of the previous hub")
@@ -344,7 +326,6 @@ func mistakes(t *testing.T, hub *hubtest.Hub, _ *hubtest.Remote) {
 	}
 }
 
-// secretOf returns the Secret with the credentials of a remote.
 func secretOf(t testing.TB, hub *hubtest.Hub, remote *hubtest.Remote) *corev1.Secret {
 	t.Helper()
 	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.DefaultNamespace, Name: remote.Name()}}

@@ -96,14 +96,12 @@ func Clusters(changes ...func(*hubv1.Cluster)) Option {
 // Rules are the hub's permissions in every remote. Default: what the modules declare, as "hub rbac" prints:
 //
 //	hubtest.Rules(rbac.RemoteRules(podcount.Module)...)
-//
-// A refused request of a module that its Rules do not permit fails the test.
 func Rules(rules ...rbacv1.PolicyRule) Option {
 	return func(o *options) { o.rules = append(o.rules, rules...) }
 }
 
-// DeclaredHubRights runs the hub as a ServiceAccount with exactly the roles of "hub rbac --in hub"; Hub.Cache too. A
-// request that a module's HubRules do not permit fails the test. HubNamespaces are created. Default: all permissions.
+// DeclaredHubRights runs the hub as a ServiceAccount with exactly the roles of "hub rbac --in hub"; Hub.Cache too.
+// HubNamespaces are created. Default: all permissions.
 func DeclaredHubRights() Option {
 	return func(o *options) { o.declaredHubRights = true }
 }

@@ -17,17 +17,15 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/app"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
-	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // process is the hub's: in production a process of its own. One goroutine at a time starts and stops it, any number
 // of times.
 type process struct {
-	site       *site
-	id         string // label of its goroutines
-	log        *log
-	account    *fleet.Credential        // nil for the administrator, and set before the first start
-	undeclared []state.UndeclaredAccess // permissions that modules lacked, in all hubs of the test
+	site    *site
+	id      string // label of its goroutines
+	log     *log
+	account *fleet.Credential // nil for the administrator, and set before the first start
 
 	mu  sync.Mutex
 	now *run
@@ -97,26 +95,9 @@ func (p *process) stop() error {
 	defer timeout.Stop()
 	select {
 	case <-r.done:
-		if hub := r.parts.Registry; hub != nil {
-			p.note(hub.Undeclared())
-		}
 		return r.err
 	case <-timeout.C:
 		return fmt.Errorf("it has not ended within %s", stopTimeout)
-	}
-}
-
-func (p *process) noteRunning() {
-	if now, err := p.running(); err == nil && now.Registry != nil {
-		p.note(now.Registry.Undeclared())
-	}
-}
-
-func (p *process) note(found []state.UndeclaredAccess) {
-	for _, u := range found {
-		if u.Module != reporterName && !slices.Contains(p.undeclared, u) { // The test's own leases are of that module.
-			p.undeclared = append(p.undeclared, u)
-		}
 	}
 }
 

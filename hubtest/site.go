@@ -18,19 +18,17 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/e2e/fleet/pool"
-	"github.com/clusterfx/clusterfx/reconcilers/clusterstatus"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/rbac"
 )
 
 // site is a hub, its remotes and connections. It belongs to the test that New was given.
 type site struct {
-	reported int // undeclared permissions that have failed the test
-	tb       testing.TB
-	options  options
-	scheme   *runtime.Scheme
-	process  *process
-	hub      *way
+	tb      testing.TB
+	options options
+	scheme  *runtime.Scheme
+	process *process
+	hub     *way
 
 	mu      sync.Mutex // held for operations on the fields below
 	ways    []*way
@@ -107,18 +105,8 @@ func (s *site) remote(name string) *remote {
 	return s.remotes[name]
 }
 
-func (s *site) failUndeclared() {
-	s.tb.Helper()
-	for _, u := range s.process.undeclared[s.reported:] {
-		s.tb.Errorf("hubtest: %s", clusterstatus.WithAdvice(u.String(), u.Problem()))
-	}
-	s.reported = len(s.process.undeclared)
-}
-
 func (s *site) end() {
 	s.tb.Helper()
-	s.process.noteRunning()
-	s.failUndeclared()
 	s.process.log.showIfFailed()
 	if err := s.process.stop(); err != nil {
 		s.tb.Errorf("hubtest: stop the hub: %v", err)
@@ -129,7 +117,6 @@ func (s *site) end() {
 	for _, w := range ways {
 		w.close()
 	}
-	s.failUndeclared()
 	if left := findLeaks(s.process.id); len(left) > 0 {
 		s.tb.Errorf("hubtest: the hub has ended, but these goroutines are still running:\n%s", strings.Join(left, "\n\n"))
 	}

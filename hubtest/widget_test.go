@@ -20,7 +20,6 @@ import (
 // widgetCRDs are files with the CRD of Widget.
 var widgetCRDs = os.DirFS("testdata")
 
-// widgetGroup is the API group of Widget.
 const widgetGroup = "hubtest.example.com"
 
 // Widget is a kind that a module adds.

@@ -22,7 +22,7 @@ import (
 
 func TestInventory_FollowsTheNodes(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newInventoryHub(t)
 	s.Register()
 	s.expect("0 nodes, 0 ready, cpu 0, memory 0") // A remote without Nodes also has an inventory.
 
@@ -49,7 +49,7 @@ func TestInventory_FollowsTheNodes(t *testing.T) {
 
 func TestInventory_WritesNothingWhenNothingCountedChanges(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newInventoryHub(t)
 	s.addNode("a", corev1.ConditionTrue)
 	s.Register()
 	s.expect("1 nodes, 1 ready, cpu 2, memory 4Gi")
@@ -70,7 +70,7 @@ func TestInventory_WritesNothingWhenNothingCountedChanges(t *testing.T) {
 }
 
 // expect waits until the inventory has this text.
-func (s *site) expect(want string) {
+func (s *inventoryHub) expect(want string) {
 	s.t.Helper()
 	s.Eventually(func() error {
 		if got := text(s.Cluster().Status.Inventory); got != want {
@@ -91,7 +91,7 @@ func text(i hubv1.InventoryStatus) string {
 }
 
 // expectPace checks that consecutive writes keep the minimum interval.
-func (s *site) expectPace() {
+func (s *inventoryHub) expectPace() {
 	s.t.Helper()
 	const jitter = 500 * time.Millisecond // of the watch that sees the writes
 	var last time.Time

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/modules"
 	"github.com/clusterfx/clusterfx/registry"
 )
@@ -19,9 +20,7 @@ func TestAll_GoTogether(t *testing.T) {
 	_, err := registry.New(registry.Options{
 		Hub: &rest.Config{}, HubMapper: meta.MultiRESTMapper{}, Scheme: runtime.NewScheme(), Modules: modules.All(),
 	})
-	if err != nil {
-		t.Error(err)
-	}
+	testkit.NoError(t, err)
 	for _, m := range modules.All() {
 		if m.Description() == "" {
 			t.Errorf("module %s has no description", m.Name())

@@ -17,7 +17,6 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
 )
 
-// theRule returns the rule of a configuration.
 func theRule(t *testing.T, fields ...string) rules.Rule {
 	t.Helper()
 	c := decode(t, one(fields...))

@@ -53,12 +53,8 @@ func decode(t *testing.T, text string) rules.Config {
 
 func TestConfig_Complete(t *testing.T) {
 	t.Parallel()
-	if err := decode(t, complete).Validate(); err != nil {
-		t.Error(err)
-	}
-	if err := rules.Defaults().Validate(); err != nil {
-		t.Error(err)
-	}
+	testkit.NoError(t, decode(t, complete).Validate())
+	testkit.NoError(t, rules.Defaults().Validate())
 }
 
 // one returns a configuration with one rule, in which lines replace those of the same field.
@@ -100,9 +96,7 @@ func TestConfig_Accepted(t *testing.T) {
 		{"kind: {apiVersion: example.com/v1, kind: Widget}", "bringCRD: true"},
 		{"kind: {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole}", "namespaces: none"},
 	} {
-		if err := decode(t, one(lines...)).Validate(); err != nil {
-			t.Errorf("%v: %v", lines, err)
-		}
+		testkit.NoError(t, decode(t, one(lines...)).Validate(), lines)
 	}
 }
 

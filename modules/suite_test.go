@@ -24,8 +24,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(hubtest.Main(m)) }
 
-// site is a hub and a remote that runs the module.
-type site struct {
+// inventoryHub is a hub and a remote that runs the module.
+type inventoryHub struct {
 	*hubtest.Remote
 	t   testing.TB
 	hub *hubtest.Hub
@@ -40,18 +40,18 @@ type writing struct {
 	at        time.Time
 }
 
-// newSite starts a hub whose module has its declared permissions, and a remote that is not registered yet.
-func newSite(t testing.TB) *site {
+// newInventoryHub starts a hub whose module has its declared permissions, and a remote that is not registered yet.
+func newInventoryHub(t testing.TB) *inventoryHub {
 	t.Helper()
 	hub := hubtest.New(t, hubtest.Modules(inventory.Module),
 		hubtest.Rules(rbac.RemoteRules(inventory.Module)...))
-	s := &site{t: t, hub: hub, Remote: hub.NewRemote("edge")}
+	s := &inventoryHub{t: t, hub: hub, Remote: hub.NewRemote("edge")}
 	s.record()
 	return s
 }
 
 // record starts to record every inventory of the Cluster.
-func (s *site) record() {
+func (s *inventoryHub) record() {
 	s.t.Helper()
 	fleettest.Watch(s.t, fleettest.Watched{Client: s.hub.Client(), List: &hubv1.ClusterList{}}, func(o client.Object) {
 		if c, ok := o.(*hubv1.Cluster); ok {
@@ -60,7 +60,7 @@ func (s *site) record() {
 	})
 }
 
-func (s *site) note(inventory string) {
+func (s *inventoryHub) note(inventory string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n := len(s.written); n == 0 || s.written[n-1].inventory != inventory {
@@ -69,19 +69,18 @@ func (s *site) note(inventory string) {
 }
 
 // history returns the recorded inventories.
-func (s *site) history() []writing {
+func (s *inventoryHub) history() []writing {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.written)
 }
 
-func (s *site) must(err error) {
+func (s *inventoryHub) must(err error) {
 	s.t.Helper()
 	testkit.Must(s.t, err)
 }
 
-// addNode adds a Node with 2 CPUs and 4 GiB.
-func (s *site) addNode(name string, ready corev1.ConditionStatus) {
+func (s *inventoryHub) addNode(name string, ready corev1.ConditionStatus) {
 	s.t.Helper()
 	s.Create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	s.changeNode(name, func(n *corev1.Node) {
@@ -92,13 +91,12 @@ func (s *site) addNode(name string, ready corev1.ConditionStatus) {
 	})
 }
 
-func (s *site) setReady(name string, ready corev1.ConditionStatus) {
+func (s *inventoryHub) setReady(name string, ready corev1.ConditionStatus) {
 	s.t.Helper()
 	s.changeNode(name, func(n *corev1.Node) { n.Status.Conditions[0].Status = ready })
 }
 
-// changeNode changes the status of a Node as a kubelet would.
-func (s *site) changeNode(name string, f func(*corev1.Node)) {
+func (s *inventoryHub) changeNode(name string, f func(*corev1.Node)) {
 	s.t.Helper()
 	s.Eventually(func() error {
 		var node corev1.Node

@@ -32,7 +32,7 @@ func TestTenants_Policy(t *testing.T) {
 		testkit.Must(t, err)
 	}
 	cluster := fleettest.Cluster(t, "policy")
-	admin := fleettest.Client(t, cluster.Config())
+	admin := fleettest.Client(t, cluster)
 	text, err := os.ReadFile("tenants/policy.yaml")
 	must(err)
 	text = bytes.Replace(text, []byte("system:serviceaccount:kube-system:clusterfx-edge-eu-1"), []byte(account), 1)
@@ -43,7 +43,7 @@ func TestTenants_Policy(t *testing.T) {
 	}
 	credential, err := cluster.MintCertificate(t.Context(), fleet.User{Name: account, Rules: tenants.Module.Rules()})
 	must(err)
-	hub := fleettest.Client(t, credential.Config())
+	hub := fleettest.Client(t, credential)
 
 	binding := func(namespace string) error {
 		return hub.Create(t.Context(), &rbacv1.RoleBinding{

@@ -45,7 +45,6 @@ func newTenancy(t *testing.T) *tenancy {
 	return s
 }
 
-// remote adds a remote with a region.
 func (s *tenancy) remote(name, region string) *hubtest.Remote {
 	s.t.Helper()
 	return s.AddRemote(name, func(c *hubv1.Cluster) {

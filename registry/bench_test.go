@@ -105,7 +105,7 @@ func benchFleet(b *testing.B, n int) []benchRemote {
 // fill creates the objects of a namespace, whose bodies name it and differ.
 func fill(b *testing.B, c *fleet.Cluster, namespace string) {
 	b.Helper()
-	direct, group, kind := clientFor(b, c.Config()), errgroup.Group{}, benchKindOf(b)
+	direct, group, kind := clientFor(b, c), errgroup.Group{}, benchKindOf(b)
 	if namespace != metav1.NamespaceDefault {
 		must(b, direct.Create(b.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
 	}

@@ -26,7 +26,7 @@ import (
 // populate creates n ConfigMaps with so many bytes in a namespace.
 func populate(t *testing.T, c *fleet.Cluster, namespace string, n, bytes int) {
 	t.Helper()
-	direct, group := clientFor(t, c.Config()), errgroup.Group{}
+	direct, group := clientFor(t, c), errgroup.Group{}
 	group.SetLimit(20)
 	for range n {
 		group.Go(func() error {
@@ -117,7 +117,7 @@ func TestBudget_Grows(t *testing.T) {
 	before, _ := r.Status("huge")
 
 	t.Run("changes are not growth", func(t *testing.T) {
-		direct := clientFor(t, c.Config())
+		direct := clientFor(t, c)
 		var all corev1.ConfigMapList
 		must(t, direct.List(t.Context(), &all, client.InNamespace(namespace), client.Limit(20)))
 		for i := range 3 * len(all.Items) {
@@ -197,12 +197,7 @@ func TestCache_LeavesNothingBehind(t *testing.T) {
 	must(t, r.Ensure("limited", limited))
 	_, config := remote(t, "one")
 	spawn(t, r, "busy", config)
-	eventually(t, func() error {
-		if info, _ := r.Status("limited"); info.App.Reason != state.ReasonReady && info.Epoch == 0 {
-			return fmt.Errorf("the app has not started: %+v", info)
-		}
-		return nil
-	})
+	expectStatus(t, r, "limited", func(info registry.Status) bool { return info.App.Reason == state.ReasonReady || info.Epoch != 0 })
 	busy := make(chan struct{})
 	go func() {
 		defer close(busy)

@@ -39,7 +39,7 @@ func newFiltered(t *testing.T, c *fleet.Cluster, namespace, label string) *corev
 	if label != "" {
 		one.Labels = map[string]string{"filter": label}
 	}
-	must(t, clientFor(t, c.Config()).Create(t.Context(), one))
+	must(t, clientFor(t, c).Create(t.Context(), one))
 	return one
 }
 
@@ -103,7 +103,7 @@ func expectConfigMaps(t *testing.T, from client.Reader, namespace string, want .
 
 func newNamespace(t *testing.T, c *fleet.Cluster) string {
 	t.Helper()
-	return fleettest.Namespace(t, clientFor(t, c.Config()), "filters")
+	return fleettest.Namespace(t, clientFor(t, c), "filters-")
 }
 
 // A filter applies to all cached readers of the module that declares it, but not to the other modules of the same app:

@@ -82,7 +82,7 @@ func (s *traces) trace() *corev1.ConfigMap {
 // find returns the error of a read of the ConfigMap in the remote.
 func (s *traces) find(t *testing.T, c *fleet.Cluster) error {
 	t.Helper()
-	return clientFor(t, c.Config()).Get(t.Context(), client.ObjectKeyFromObject(s.trace()), s.trace())
+	return clientFor(t, c).Get(t.Context(), client.ObjectKeyFromObject(s.trace()), s.trace())
 }
 
 func removeWithin(t *testing.T, r *registry.Registry, name registry.ClusterName, d time.Duration) error {

@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -49,12 +50,7 @@ func TestRegistry_RemoveBehindAGate(t *testing.T) {
 			p.closed.Store(true)
 			ended := make(chan error, 1)
 			go func() { ended <- removeWithin(t, r, "gated", test.within) }()
-			eventually(t, func() error {
-				if refusals.Load() == 0 {
-					return errors.New("the gate has refused no write of the step")
-				}
-				return nil
-			})
+			testkit.Until(t, "the gate refuses a write of the step", func() bool { return refusals.Load() != 0 })
 			p.closed.Store(!test.opens)
 			err := <-ended
 			var left *registry.AbandonedError

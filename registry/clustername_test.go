@@ -10,6 +10,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -55,8 +56,6 @@ func TestRegistry_WithClientAfterStop(t *testing.T) {
 		if err := r.Stop(t.Context(), "a"); err != nil && !errors.Is(err, registry.ErrNotFound) {
 			t.Fatal(err)
 		}
-		if err := r.WithClient(t.Context(), "a", nil); !errors.Is(err, registry.ErrNotFound) {
-			t.Errorf("WithClient: %v, want ErrNotFound", err)
-		}
+		testkit.ErrorIs(t, r.WithClient(t.Context(), "a", nil), registry.ErrNotFound, "WithClient")
 	}
 }

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/hubobjects"
 	"github.com/clusterfx/clusterfx/registry/moduleconfig"
@@ -134,9 +135,7 @@ func TestRulesOf_Mistakes(t *testing.T) {
 		o := offline(t)
 		o.Modules, o.ModuleConfigs = []registry.Module{c.module}, []moduleconfig.Config{c.config}
 		expectRefused(t, want, o, want, `module "copies"`)
-		if _, err := registry.ConfigureModules(o.Modules, o.ModuleConfigs); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want %q", err, want)
-		}
+		testkit.ErrorHas(t, testkit.Err(registry.ConfigureModules(o.Modules, o.ModuleConfigs)), want)
 	}
 }
 
@@ -180,8 +179,6 @@ func TestRulesOf_Authorized(t *testing.T) {
 	for what, of := range map[string]hubobjects.Selection{
 		"configmaps in kube-system": configMaps, "pods in default": {Object: &corev1.Pod{}, Route: hubobjects.All()},
 	} {
-		if _, err := app.HubObjects.Watch(of); err == nil || !strings.Contains(err.Error(), what+" in the hub; add it to its HubRules, or to those of RulesOf") {
-			t.Errorf("%s: got %v, want a missing permission", what, err)
-		}
+		testkit.ErrorHas(t, testkit.Err(app.HubObjects.Watch(of)), what+" in the hub; add it to its HubRules, or to those of RulesOf", what)
 	}
 }

@@ -28,6 +28,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -253,12 +254,7 @@ func TestContain_CodeOfTheHub(t *testing.T) {
 	})
 	must(t, err)
 	expectSeenBy(t, w.sick, newConfigMap(t, w.sick), sick)
-	eventually(t, func() error {
-		if w.panics(t, "") < 2 {
-			return errors.New("the panics were not counted")
-		}
-		return nil
-	})
+	testkit.Until(t, "the panics are counted", func() bool { return w.panics(t, "") >= 2 })
 	if after, _ := w.Status(sick); after.Epoch != before.Epoch || after.State != state.StateReady {
 		t.Errorf("the remote is %s with epoch %d, want Ready with epoch %d", after.State, after.Epoch, before.Epoch)
 	}

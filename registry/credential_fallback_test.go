@@ -63,11 +63,7 @@ func TestRegistry_CredentialThatChangesWhileTheRemoteIsAway(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			proxy, err := network.New(one.Server())
-			must(t, err)
-			t.Cleanup(proxy.Close)
-			through, err := proxy.Kubeconfig(one.Kubeconfig())
-			must(t, err)
+			proxy, through := fleettest.ProxyTo(t, one)
 			r := newRegistry(t, nil)
 			remote := registry.ClusterName("away-" + name)
 			pace := state.Probe{Period: time.Second}
@@ -79,12 +75,7 @@ func TestRegistry_CredentialThatChangesWhileTheRemoteIsAway(t *testing.T) {
 			next := as(t, through, c.next)
 			next.CredentialName, next.Probe = "next", pace
 			must(t, r.Ensure(remote, next))
-			eventually(t, func() error {
-				if info, _ := r.Status(remote); info.CredentialName != "next" {
-					return fmt.Errorf("got credential %q while the remote is unreachable, want next", info.CredentialName)
-				}
-				return nil
-			})
+			expectStatus(t, r, remote, func(info registry.Status) bool { return info.CredentialName == "next" })
 			must(t, proxy.Set(network.Pass()))
 			expectInUse(t, r, remote, c.used, c.says)
 		})

@@ -104,11 +104,8 @@ func TestRegistry_CredentialThatIsRefused(t *testing.T) {
 
 			wrong.AcceptCredential = true
 			must(t, r.Ensure(remote, wrong))
-			eventually(t, func() error {
-				if info, _ := r.Status(remote); info.CredentialName != "wrong" || info.State == state.StateReady {
-					return fmt.Errorf("got %s with credential %s", info.State, info.CredentialName)
-				}
-				return nil
+			expectStatus(t, r, remote, func(info registry.Status) bool {
+				return info.CredentialName == "wrong" && info.State != state.StateReady
 			})
 			must(t, r.Ensure(remote, good))
 			expectState(t, r, remote, state.StateReady, state.ReasonReady)

@@ -4,81 +4,80 @@ package registry
 
 import (
 	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/clusterfx/clusterfx/internal/requestinfo"
 	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/internal/catalog"
-	"github.com/clusterfx/clusterfx/registry/internal/permissions"
 	"github.com/clusterfx/clusterfx/registry/moduleconfig"
-	"github.com/clusterfx/clusterfx/registry/rbac"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// The declaration of a module, with which refused requests are compared, has its rules for the server and the rules of
-// the registry itself.
-func TestDeclarationOf(t *testing.T) {
+func ruleOn(group, resource string, verbs ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
+}
+
+// A refused informer is compared with the declared rules as the API server reads them: those of the module, of its
+// configuration and of the registry itself, and in the hub those of the namespace.
+func TestDeclaration_Undeclared(t *testing.T) {
 	t.Parallel()
-	rule := func(resource string) rbacv1.PolicyRule {
-		return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{resource}, Verbs: []string{"list"}}
-	}
-	configured := catalog.ConfigRules{
-		Remote: []rbacv1.PolicyRule{rule("secrets")},
+	named := ruleOn("", "secrets", "list", "watch")
+	named.ResourceNames = []string{"own"}
+	one := declarationOf(NewModule("one", ModuleOptions{
+		Rules:    []rbacv1.PolicyRule{ruleOn("", "configmaps", "list"), named, ruleOn("apps", "*", "*")},
+		HubRules: []rbacv1.PolicyRule{ruleOn("", "configmaps", "list", "watch")}, HubNamespaces: []string{"own"},
+	}).inner, catalog.ConfigRules{
+		Remote: []rbacv1.PolicyRule{ruleOn("", "pods", "list", "watch")},
 		Hub: []catalog.NamespacedRules{
-			{Rules: []rbacv1.PolicyRule{rule("nodes")}},
-			{Namespace: "own", Rules: []rbacv1.PolicyRule{rule("secrets")}},
-			{Namespace: "more", Rules: []rbacv1.PolicyRule{rule("pods"), {NonResourceURLs: []string{"/version"}, Verbs: []string{"get"}}}},
+			{Rules: []rbacv1.PolicyRule{ruleOn("", "nodes", "list", "watch")}},
+			{Namespace: "more", Rules: []rbacv1.PolicyRule{ruleOn("", "pods", "list", "watch")}},
 		},
-	}
-	for name, c := range map[string]struct {
-		options    ModuleOptions
-		configured catalog.ConfigRules
-		want       permissions.Declaration
+	})
+	for path, c := range map[string]struct {
+		inHub bool
+		want  string
 	}{
-		"nothing": {want: permissions.Declaration{Remote: rbac.RemoteRules[Module]()}},
-		"all namespaces of the hub": {
-			ModuleOptions{Rules: []rbacv1.PolicyRule{rule("pods")}, HubRules: []rbacv1.PolicyRule{rule("configmaps")}},
-			catalog.ConfigRules{},
-			permissions.Declaration{
-				Remote: append(rbac.RemoteRules[Module](), rule("pods")),
-				Hub:    []rbac.NamespacedRules{{Rules: []rbacv1.PolicyRule{rule("configmaps")}}},
-			},
-		},
-		"a namespace of the hub": {
-			ModuleOptions{HubRules: []rbacv1.PolicyRule{rule("configmaps")}, HubNamespaces: []string{"own"}},
-			catalog.ConfigRules{},
-			permissions.Declaration{
-				Remote:     rbac.RemoteRules[Module](),
-				Hub:        []rbac.NamespacedRules{{Namespace: "own", Rules: []rbacv1.PolicyRule{rule("configmaps")}}},
-				Namespaces: []string{"own"},
-			},
-		},
-		"a configuration": {
-			ModuleOptions{Rules: []rbacv1.PolicyRule{rule("pods")}, HubRules: []rbacv1.PolicyRule{rule("configmaps")}, HubNamespaces: []string{"own"}},
-			configured,
-			permissions.Declaration{
-				Remote: append(rbac.RemoteRules[Module](), rule("pods"), rule("secrets")),
-				Hub: []rbac.NamespacedRules{
-					{Rules: []rbacv1.PolicyRule{rule("nodes"), {NonResourceURLs: []string{"/version"}, Verbs: []string{"get"}}}},
-					{Namespace: "more", Rules: []rbacv1.PolicyRule{rule("pods")}},
-					{Namespace: "own", Rules: []rbacv1.PolicyRule{rule("configmaps"), rule("secrets")}},
-				},
-				Namespaces: []string{"own", "more"},
-			},
-		},
+		"/apis/apps/v1/deployments":                         {},
+		"/api/v1/namespaces/shop/pods":                      {},
+		"/api/v1/configmaps?watch=true":                     {want: "watch configmaps"},
+		"/k8s/one/api/v1/configmaps":                        {want: "watch configmaps"},
+		"/api/v1/secrets":                                   {want: "list and watch secrets"},
+		"/api/v1/secrets?fieldSelector=metadata.name%3Down": {},
+		"/api/v1/secrets?fieldSelector=metadata.name%3Dan":  {want: "list and watch secrets"},
+		"/api/v1/namespaces":                                {want: "list and watch namespaces"}, // The registry's rule is to get them.
+		"/apis/batch/v1/namespaces/shop/jobs":               {want: "list and watch batch/jobs"},
+		"/api/v1/nodes":                                     {inHub: true},
+		"/api/v1/namespaces/own/configmaps":                 {inHub: true},
+		"/api/v1/namespaces/more/configmaps":                {inHub: true, want: "list and watch configmaps in more"},
+		"/api/v1/namespaces/more/pods":                      {inHub: true},
+		"/api/v1/pods":                                      {inHub: true, want: "list and watch pods in all namespaces"},
 	} {
-		if diff := cmp.Diff(c.want, declarationOf(NewModule("one", c.options).inner, c.configured)); diff != "" {
-			t.Errorf("%s: -want +got:\n%s", name, diff)
+		why, problem := one.undeclared(c.inHub, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody))
+		rules, kind := "Rules", state.ProblemUndeclaredRule
+		if c.inHub {
+			rules, kind = "HubRules", state.ProblemUndeclaredHubRule
+		}
+		want := fmt.Sprintf("module one does not declare %q in its %s", c.want, rules)
+		if c.want == "" {
+			want, kind = "", ""
+		}
+		if why != want || problem.Kind != kind {
+			t.Errorf("%s: got %q and %v, want %q", path, why, problem, want)
 		}
 	}
+	hubObjects := requestinfo.Info{Resource: "nodes"}
+	testkit.Equal(t, one.lacks(true, hubObjects, "get", "list", "watch"), "get nodes in all namespaces", "missing for an object of the hub")
 }
 
 // A permission that follows from the configuration of other remotes is not declared in a remote, whether the module runs there or
-// sends requests to it from its hub part.
-func TestDeclaredIn(t *testing.T) {
+// watches it from its hub part.
+func TestUndeclaredIn(t *testing.T) {
 	t.Parallel()
 	type settings struct {
 		Resource string `json:"resource"`
@@ -86,7 +85,7 @@ func TestDeclaredIn(t *testing.T) {
 	copies := NewModule("copies", ModuleOptions{
 		Config: ConfigOf(func() settings { return settings{Resource: "secrets"} }),
 		RulesOf: RulesOf(func(s settings) ConfigRules {
-			return ConfigRules{Remote: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{s.Resource}, Verbs: []string{"create"}}}}
+			return ConfigRules{Remote: []rbacv1.PolicyRule{ruleOn("", s.Resource, "list", "watch")}}
 		}),
 	})
 	all, err := newCatalog(Options{Modules: []Module{copies}, ModuleConfigs: []moduleconfig.Config{{
@@ -95,12 +94,17 @@ func TestDeclaredIn(t *testing.T) {
 		}},
 	}}})
 	testkit.Must(t, err)
-	for tier, want := range map[string]string{"core": "secrets", "edge": "configmaps"} {
+	for tier, declared := range map[string]string{"core": "secrets", "edge": "configmaps"} {
 		labels := map[string]string{"tier": tier}
 		for where, run := range map[string][]catalog.Choice{"in its app": all.Select(&state.Desired{Labels: labels}, catalog.Facts{}).Run, "from its hub part": nil} {
-			found, known := declaredIn(all, run, labels)("copies")
-			if i := len(found.Remote) - 1; !known || i < 0 || !cmp.Equal(found.Remote[i].Resources, []string{want}) || i != len(rbac.RemoteRules[Module]()) {
-				t.Errorf("%s, %s: got %+v, want to create %s alone", tier, where, found.Remote, want)
+			for _, resource := range []string{"secrets", "configmaps"} {
+				refused := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/v1/"+resource, http.NoBody)
+				if why, _ := undeclaredIn(all, run, labels)("copies", refused); (why == "") != (resource == declared) {
+					t.Errorf("%s, %s, %s: got %q, want %s to be declared", tier, where, resource, why, declared)
+				}
+				if why, _ := undeclaredIn(all, run, labels)("of another hub", refused); why != "" {
+					t.Errorf("a module that the hub does not have: got %q", why)
+				}
 			}
 		}
 	}

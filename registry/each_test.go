@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -123,7 +124,5 @@ func TestEach_BoundsWhatRunsAtOnce(t *testing.T) {
 			t.Errorf("%s: %v, want the error of the context", one.Cluster, one.Err)
 		}
 	}
-	if called != atOnce+1 {
-		t.Errorf("%d remotes were called, want %d", called, atOnce+1)
-	}
+	testkit.Equal(t, called, atOnce+1, "remotes were called")
 }

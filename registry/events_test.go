@@ -22,7 +22,7 @@ import (
 func TestRemote_Events(t *testing.T) {
 	t.Parallel()
 	c, config := remote(t, "one")
-	direct := clientFor(t, c.Config())
+	direct := clientFor(t, c)
 	about := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "told-", Namespace: "default"}}
 	must(t, direct.Create(t.Context(), about))
 	teller := registry.NewModule("teller", registry.ModuleOptions{Remote: fx.Invoke(func(p registry.Remote) error {

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -133,12 +134,7 @@ func TestRegistry_HangingHooks(t *testing.T) {
 		t.Errorf("got epoch %d, want 2, because the first start hangs", info.Epoch)
 	}
 	close(release) // A hook that completes after its deadline is stopped.
-	eventually(t, func() error {
-		if late.Load() == 0 {
-			return errors.New("the late hook was not stopped")
-		}
-		return nil
-	})
+	testkit.Until(t, "the late hook is stopped", func() bool { return late.Load() != 0 })
 }
 
 // A constructor that does not return is named, and does not delay the next try.
@@ -208,15 +204,8 @@ func TestRegistry_Zombie(t *testing.T) {
 	}
 	spawn(t, r, "one", config)
 	close(release)
-	if err := <-writes; !errors.Is(err, registry.ErrStopped) {
-		t.Errorf("write of the zombie: got %v, want ErrStopped", err)
-	}
-	eventually(t, func() error {
-		if r.Zombies() != 0 || counted() != 0 {
-			return errors.New("the zombie is still counted")
-		}
-		return nil
-	})
+	testkit.ErrorIs(t, <-writes, registry.ErrStopped, "write of the zombie")
+	testkit.Until(t, "the zombie is counted no longer", func() bool { return r.Zombies() == 0 && counted() == 0 })
 }
 
 // A module whose API is missing reports this, and the other modules keep working.
@@ -254,7 +243,7 @@ func TestRegistry_ProvidesWhatRemoteLists(t *testing.T) {
 	metrics := prometheus.NewRegistry()
 	hub := fleettest.Cluster(t, "hub")
 	r := newRegistry(t, func(o *registry.Options) {
-		o.Modules, o.Metrics, o.HubCache = []registry.Module{greedy}, metrics, clientFor(t, hub.Config())
+		o.Modules, o.Metrics, o.HubCache = []registry.Module{greedy}, metrics, clientFor(t, hub)
 	})
 	_, config := remote(t, "one")
 	for range 2 {
@@ -278,9 +267,7 @@ func TestRegistry_ProvidesWhatRemoteLists(t *testing.T) {
 			t.Errorf("got metrics %v, want greedy_total with the label cluster", found)
 		}
 		must(t, r.Stop(t.Context(), "one"))
-		if err := p.HubClient.List(t.Context(), &ns); !errors.Is(err, registry.ErrStopped) {
-			t.Errorf("list in the hub after the stop: %v, want ErrStopped", err)
-		}
+		testkit.ErrorIs(t, p.HubClient.List(t.Context(), &ns), registry.ErrStopped, "list in the hub after the stop")
 	}
 	if found := seriesOf(t, metrics, "cluster", "one"); len(found) != 0 {
 		t.Errorf("got metrics %v after the stop, want 0", found)

@@ -173,12 +173,7 @@ func TestFrontProxy_AgentAway(t *testing.T) {
 					t.Errorf("%s: %v", what, err)
 				}
 			}
-			eventually(t, func() error {
-				if info, _ := r.Status("one"); info.Reachable.Reason != "NotForwarded" {
-					return fmt.Errorf("Reachable is %+v", info.Reachable)
-				}
-				return nil
-			})
+			expectStatus(t, r, "one", func(info registry.Status) bool { return info.Reachable.Reason == "NotForwarded" })
 			f.set(nil, nil)
 			expectState(t, r, "one", state.StateReady, state.ReasonReady)
 		})

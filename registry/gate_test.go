@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -63,9 +64,7 @@ func TestRegistry_Elsewhere(t *testing.T) {
 	if err := use("theirs"); !errors.Is(err, registry.ErrElsewhere) || !strings.Contains(err.Error(), "hub-1") {
 		t.Errorf("got %v, want ErrElsewhere with the replica", err)
 	}
-	if err := use("unknown"); !errors.Is(err, registry.ErrNotFound) {
-		t.Errorf("got %v, want ErrNotFound", err)
-	}
+	testkit.ErrorIs(t, use("unknown"), registry.ErrNotFound)
 }
 
 // A supervised reconcile whose write the gate has refused is repeated soon, and is no error, neither in the metrics nor in the status.

@@ -84,6 +84,7 @@ func (g appGraph) values(e *app.Epoch) values {
 		Scheme: mgr.GetScheme(), RESTMapper: mgr.GetRESTMapper(),
 		EventRecorder: e.Events(), Logger: e.Log, Quote: g.quote, Metrics: e.Collectors,
 		HubID: g.hubID, HubClient: made.HubClient, HubCache: g.hubCache, HubObjects: &hubobjects.Source{},
+		Deletes: e.Limiter(),
 	}
 }
 

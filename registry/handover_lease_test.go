@@ -35,12 +35,7 @@ func TestRegistry_LeaseOfAReplacedApp(t *testing.T) {
 		if err := r.Ensure("one", config); err != nil {
 			return err
 		}
-		eventually(t, func() error {
-			if info, _ := r.Status("one"); info.Reason != state.ReasonReady || len(info.Modules) != 1 {
-				return fmt.Errorf("got modules %+v (%s), want 1", info.Modules, info.Message)
-			}
-			return nil
-		})
+		expectStatus(t, r, "one", func(info registry.Status) bool { return info.Reason == state.ReasonReady && len(info.Modules) == 1 })
 		if err := remote.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "default", GenerateName: "late-",
 		}}, client.DryRunAll); err != nil {

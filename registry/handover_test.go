@@ -119,12 +119,8 @@ func TestRegistry_EndpointThatMovesToAndFro(t *testing.T) {
 			t.Fatal("no app has ended")
 		}
 	}
-	eventually(t, func() error {
-		info, _ := r.Status("restless")
-		if info.Reason != state.ReasonReady || info.Server != here.Endpoint.Server {
-			return fmt.Errorf("got %s (%s) at %s: %s", info.State, info.Reason, info.Server, info.Message)
-		}
-		return nil
+	expectStatus(t, r, "restless", func(info registry.Status) bool {
+		return info.Reason == state.ReasonReady && info.Server == here.Endpoint.Server
 	})
 	close(stop)
 	callers.Wait()
@@ -187,7 +183,7 @@ func TestRegistry_EndpointOfAnotherCluster(t *testing.T) {
 	for _, key := range []client.ObjectKey{before, newConfigMap(t, other)} {
 		expectSeenBy(t, other, key, "owner")
 		var one corev1.ConfigMap
-		must(t, clientFor(t, other.Config()).Get(t.Context(), key, &one))
+		must(t, clientFor(t, other).Get(t.Context(), key, &one))
 		if one.Annotations[seenBy("moved")] != "" {
 			t.Errorf("the app of moved has marked %s of the other cluster", key)
 		}

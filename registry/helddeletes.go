@@ -79,10 +79,10 @@ func (r *Registry) newDeletes(o Options, modules catalog.Catalog) (*deletions.Gu
 		Refused: func(module string, target ClusterName, reason deletes.Reason) {
 			r.remotes.Apps.Metrics.CountHeldDelete(string(target), module, string(reason))
 		},
-		Began: func(h ledger.Hold, restored bool) {
+		Began: func(h ledger.Held, restored bool) {
 			r.log.Info("Deletes of a module are held", append(logged(h), "deleted", h.Done, "atLeastMore", h.More, "restored", restored)...)
 		},
-		Ended: func(h ledger.Hold) {
+		Ended: func(h ledger.Held) {
 			r.log.Info("A hold of deletes has ended", append(logged(h), "allowed", h.Granted)...)
 		},
 		Changed: func(target ClusterName) {
@@ -115,7 +115,7 @@ func (r *Registry) keepHolds() {
 }
 
 // logged returns values for log lines. The names in a hold are texts of a remote.
-func logged(h ledger.Hold) []any {
+func logged(h ledger.Held) []any {
 	about := []any{"hold", h.ID, "module", h.Module, "resource", h.Resource.String(), "cluster", string(h.Target), "fleet", h.Fleet}
 	if h.Cause != "" {
 		about = append(about, "cause", h.Cause)
@@ -142,7 +142,7 @@ func (r *Registry) withHeld(s Status) Status {
 }
 
 // describeHolds puts the names of objects last, which are texts of the remote.
-func describeHolds(holds []ledger.Hold) string {
+func describeHolds(holds []ledger.Held) string {
 	var sentences, names []string
 	for _, h := range holds {
 		sentences = append(sentences, "hold "+h.ID+": "+h.String())
@@ -174,7 +174,7 @@ func (r *Registry) countedHolds() []telemetry.HeldDeletes {
 	return all
 }
 
-func publicHold(h ledger.Hold) deletes.Hold {
+func publicHold(h ledger.Held) deletes.Hold {
 	return deletes.Hold{
 		ID: h.ID, Module: h.Module, Resource: h.Resource, Cluster: string(h.Target), Fleet: h.Fleet, Cause: h.Cause, Since: h.Since,
 		Deleted: h.Done, More: h.More, Names: h.Names, Allowed: h.Granted,

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/deletes"
 )
@@ -30,7 +31,7 @@ import (
 // objectsOf creates so many ConfigMaps in a new namespace of a cluster, for no module.
 func objectsOf(t *testing.T, c client.Client, objects int) string {
 	t.Helper()
-	namespace := fleettest.Namespace(t, c, "held")
+	namespace := fleettest.Namespace(t, c, "held-")
 	for i := range objects {
 		o := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("o-%03d", i)}}
 		must(t, c.Create(t.Context(), o))
@@ -62,7 +63,7 @@ func appOf(t *testing.T, change func(*registry.Options)) (*registry.Registry, re
 	c, config := remote(t, "one")
 	config.Client.Timeout = patience // A request that got no response may have deleted, and counts.
 	spawn(t, r, "one", config)
-	return r, <-apps, clientFor(t, c.Config())
+	return r, <-apps, clientFor(t, c)
 }
 
 // A module that deletes everything loses 20 objects, whatever client it uses for the next.
@@ -142,7 +143,7 @@ func TestDeletes_LeaseHubAndEviction(t *testing.T) {
 	}); got != 20 {
 		t.Errorf("a lease deleted %d objects, want 20", got)
 	}
-	hub := clientFor(t, fleettest.Cluster(t, "hub").Config())
+	hub := clientFor(t, fleettest.Cluster(t, "hub"))
 	inHub := objectsOf(t, hub, 22)
 	if got := within(func(i int) error { return app.HubClient.Delete(t.Context(), configMap(inHub, i)) }); got != 20 {
 		t.Errorf("the client for the hub deleted %d objects, want 20", got)
@@ -203,7 +204,7 @@ func terminating(t *testing.T, c client.Client, namespace string) *corev1.Config
 func TestDeletes_ParentsOfANamespace(t *testing.T) {
 	t.Parallel()
 	r, app, outside := appOf(t, nil)
-	hub := clientFor(t, fleettest.Cluster(t, "hub").Config())
+	hub := clientFor(t, fleettest.Cluster(t, "hub"))
 	children := objectsOf(t, outside, 150)
 	parents := objectsOf(t, hub, 0)
 	parent := terminating(t, hub, parents)
@@ -231,7 +232,7 @@ func TestDeletes_ParentsOfANamespace(t *testing.T) {
 // one remote says nothing about objects there.
 func TestDeletes_CleanupInTheHub(t *testing.T) {
 	t.Parallel()
-	hub, outside := clientFor(t, fleettest.Cluster(t, "hub").Config()), clientFor(t, fleettest.Cluster(t, "one").Config())
+	hub, outside := clientFor(t, fleettest.Cluster(t, "hub")), clientFor(t, fleettest.Cluster(t, "one"))
 	inHub, inRemote := objectsOf(t, hub, 150), objectsOf(t, outside, 30)
 	r := newRegistry(t, func(o *registry.Options) {
 		o.Modules = []registry.Module{registry.NewModule("tidy", registry.ModuleOptions{
@@ -259,12 +260,8 @@ func TestDeletes_CleanupInTheHub(t *testing.T) {
 	if err := r.Remove(ctx, "one"); err != nil {
 		t.Error(err)
 	}
-	if got := left(t, hub, inHub); got != 130 {
-		t.Errorf("%d objects are left in the hub, want 130", got)
-	}
-	if got := left(t, outside, inRemote); got != 0 {
-		t.Errorf("%d objects are left in the remote, want none", got)
-	}
+	testkit.Equal(t, left(t, hub, inHub), 130, "objects are left in the hub")
+	testkit.Equal(t, left(t, outside, inRemote), 0, "objects are left in the remote")
 }
 
 // The delete of a collection deletes the objects that are not being deleted already, wherever they are in it, and these alone
@@ -295,9 +292,7 @@ func TestDeletes_CollectionOfTerminating(t *testing.T) {
 	}
 	create(0, 5)
 	create(80, 86)
-	if err := all(); !errors.Is(err, deletes.ErrHeld) {
-		t.Errorf("the delete of 11 more than 10 objects: %v", err)
-	}
+	testkit.ErrorIs(t, all(), deletes.ErrHeld, "the delete of 11 more than 10 objects")
 	if holds := r.HeldDeletes(); len(holds) != 1 || holds[0].Deleted != 10 {
 		t.Errorf("the holds are %+v, want one after 10 objects", holds)
 	}
@@ -353,7 +348,7 @@ func TestDeletes_ReplacedObject(t *testing.T) {
 		}, funcr.Options{})
 	})
 	c, config := remote(t, "two") // Its module deletes what the other tests create.
-	outside = clientFor(t, c.Config())
+	outside = clientFor(t, c)
 	close(ready)
 	spawn(t, r, "one", config)
 	namespace := objectsOf(t, outside, 1)

@@ -56,7 +56,7 @@ func TestDeletes_AHoldIsLogged(t *testing.T) {
 		o.Log, o.Metrics = log.log(), metrics
 		o.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 	})
-	hub := clientFor(t, fleettest.Cluster(t, "hub").Config())
+	hub := clientFor(t, fleettest.Cluster(t, "hub"))
 	for _, one := range []struct{ outside, module client.Client }{{outside, app.Client}, {hub, app.HubClient}} {
 		namespace := objectsOf(t, one.outside, 23)
 		for i := range 23 {

@@ -15,13 +15,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	network "github.com/clusterfx/clusterfx/e2e/fault"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/deletes"
 )
@@ -50,9 +53,7 @@ func TestDeletes_AtOnce(t *testing.T) {
 	t.Parallel()
 	_, app, outside := appOf(t, nil)
 	namespace := objectsOf(t, outside, 40)
-	if n := atOnce(t, 40, func(i int) error { return app.Client.Delete(t.Context(), configMap(namespace, i)) }); n != 20 {
-		t.Errorf("%d ConfigMaps were deleted, want 20", n)
-	}
+	testkit.Equal(t, atOnce(t, 40, func(i int) error { return app.Client.Delete(t.Context(), configMap(namespace, i)) }), 20, "ConfigMaps were deleted")
 	if n := left(t, outside, namespace); n != 20 {
 		t.Errorf("%d ConfigMaps are left, want 20", n)
 	}
@@ -61,9 +62,7 @@ func TestDeletes_AtOnce(t *testing.T) {
 		spaces[i] = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "doomed-"}}
 		must(t, outside.Create(t.Context(), spaces[i]))
 	}
-	if n := atOnce(t, len(spaces), func(i int) error { return app.Client.Delete(t.Context(), spaces[i]) }); n != 3 {
-		t.Errorf("%d Namespaces were deleted, want 3", n)
-	}
+	testkit.Equal(t, atOnce(t, len(spaces), func(i int) error { return app.Client.Delete(t.Context(), spaces[i]) }), 3, "Namespaces were deleted")
 }
 
 // The limit of all remotes together is kept, too.
@@ -74,7 +73,7 @@ func TestDeletes_Fleet(t *testing.T) {
 	module, apps := handing("pruner")
 	r := newRegistry(t, func(o *registry.Options) { o.Modules = []registry.Module{module} })
 	c, config := remote(t, "one")
-	outside := clientFor(t, c.Config())
+	outside := clientFor(t, c)
 	namespace := objectsOf(t, outside, remotes*each)
 	var all []registry.Remote
 	for i := range remotes {
@@ -114,15 +113,54 @@ func TestDeletes_CollectionAtTheEdge(t *testing.T) {
 	}
 }
 
+// Deletes that are no requests count for the module whose context they have, in its remote and in the hub.
+func TestDeletes_WithoutRequests(t *testing.T) {
+	t.Parallel()
+	orders := schema.GroupResource{Group: "entities.example.com", Resource: "orders"}
+	var asked sync.WaitGroup
+	ask := func(m manager.Manager, limiter deletes.Limiter) error {
+		return m.Add(manager.RunnableFunc(func(ctx context.Context) error {
+			defer asked.Done()
+			for i := range 21 {
+				name := fmt.Sprint("o-", i)
+				if _, err := limiter.Admit(ctx, orders, name, types.UID(name)); errors.Is(err, deletes.ErrHeld) != (i == 20) {
+					t.Errorf("delete %d: %v", i, err)
+				}
+			}
+			return nil
+		}))
+	}
+	asked.Add(2)
+	r, run, err := hubApp(t, registry.NewModule("pruner", registry.ModuleOptions{
+		Remote: fx.Invoke(func(p registry.Remote) error { return ask(p.Manager, p.Deletes) }),
+		Hub:    fx.Invoke(func(p registry.HubPart) error { return ask(p.Manager, p.Deletes) }),
+	}).Option())
+	if err != nil {
+		t.Fatal(err)
+	}
+	run()
+	_, config := remote(t, "one")
+	spawn(t, r, "one", config)
+	asked.Wait()
+	places := map[string]bool{}
+	for _, held := range r.HeldDeletes() {
+		if held.Module != "pruner" || held.Resource != orders || held.Fleet {
+			t.Errorf("the hold %+v", held)
+		}
+		places[held.Cluster] = true
+	}
+	if len(places) != 2 || !places["one"] || !places[""] {
+		t.Errorf("there are holds in %v, want the remote and the hub", places)
+	}
+}
+
 // A module that says how many objects it owns keeps half of them.
 func TestDeletes_Owning(t *testing.T) {
 	t.Parallel()
 	_, app, outside := appOf(t, nil)
 	namespace := objectsOf(t, outside, 12)
 	owning := deletes.Owning(t.Context(), 12)
-	if n := atOnce(t, 12, func(i int) error { return app.Client.Delete(owning, configMap(namespace, i)) }); n != 6 {
-		t.Errorf("%d objects were deleted, want 6", n)
-	}
+	testkit.Equal(t, atOnce(t, 12, func(i int) error { return app.Client.Delete(owning, configMap(namespace, i)) }), 6, "objects were deleted")
 }
 
 // Only deletes that may have had an effect count: not those that are refused, not those of an object that is being deleted already,
@@ -133,8 +171,7 @@ func TestDeletes_NotCounted(t *testing.T) {
 	namespace := objectsOf(t, outside, 25)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	other := client.Preconditions{UID: new(types.UID)}
-	*other.UID = "another"
+	other := client.Preconditions{UID: new(types.UID("another"))}
 	kept := configMap(namespace, 900)
 	kept.Finalizers = []string{"example.com/busy"}
 	must(t, outside.Create(t.Context(), kept))
@@ -174,7 +211,7 @@ func appWithRights(t *testing.T, name string, invoke func(registry.Remote) error
 	user, err := c.MintToken(t.Context(), fleet.User{Name: name, Rules: rules})
 	must(t, err)
 	spawn(t, r, "one", configFor(t, user.Kubeconfig()))
-	return <-apps, clientFor(t, c.Config())
+	return <-apps, clientFor(t, c)
 }
 
 // While an informer of the module has no objects, its deletes are refused. That ends by itself.
@@ -210,18 +247,13 @@ func TestDeletes_LostResponse(t *testing.T) {
 	proxy, config := behindProxy(t, c, c.Kubeconfig())
 	config.Probe.FailureThreshold = 1000 // The app stays.
 	spawn(t, r, "one", config)
-	app, outside := <-apps, clientFor(t, c.Config())
+	app, outside := <-apps, clientFor(t, c)
 	namespace := objectsOf(t, outside, 25)
 	must(t, proxy.Set(network.LoseAnswers()))
 	ctx, cancel := context.WithCancel(t.Context())
 	lost := make(chan error, 1)
 	go func() { lost <- app.Client.Delete(ctx, configMap(namespace, 0)) }()
-	eventually(t, func() error {
-		if left(t, outside, namespace) == 25 {
-			return errors.New("the request has not arrived")
-		}
-		return nil
-	})
+	testkit.Until(t, "the request arrives", func() bool { return left(t, outside, namespace) != 25 })
 	cancel()
 	if err := <-lost; err == nil || errors.Is(err, deletes.ErrHeld) {
 		t.Fatalf("a delete whose response is lost: %v", err)
@@ -231,9 +263,7 @@ func TestDeletes_LostResponse(t *testing.T) {
 		return app.APIReader.Get(t.Context(), client.ObjectKeyFromObject(configMap(namespace, 1)), &corev1.ConfigMap{})
 	})
 	n := atOnce(t, 24, func(i int) error { return app.Client.Delete(t.Context(), configMap(namespace, i+1)) })
-	if n != 19 {
-		t.Errorf("%d objects were deleted after one with a lost response, want 19", n)
-	}
+	testkit.Equal(t, n, 19, "objects were deleted after one with a lost response")
 }
 
 // The deletes of a hub part have limits, too: in the hub, with its own client and with one from its Config, and in remotes, with
@@ -249,7 +279,7 @@ func TestDeletes_HubPart(t *testing.T) {
 	part := <-parts
 	own, err := client.New(part.Config, client.Options{Scheme: part.Scheme, Mapper: part.RESTMapper})
 	must(t, err)
-	outside := clientFor(t, fleettest.Cluster(t, "hub").Config())
+	outside := clientFor(t, fleettest.Cluster(t, "hub"))
 	namespace := objectsOf(t, outside, 22)
 	if got := atOnce(t, 22, func(i int) error {
 		if i%2 == 0 {
@@ -261,7 +291,7 @@ func TestDeletes_HubPart(t *testing.T) {
 	}
 	c, config := remote(t, "one")
 	spawn(t, r, "one", config)
-	outside = clientFor(t, c.Config())
+	outside = clientFor(t, c)
 	namespace = objectsOf(t, outside, 22)
 	if got := atOnce(t, 22, func(i int) error {
 		return part.Registry.WithClient(t.Context(), "one", func(ctx context.Context, c client.Client) error {

@@ -47,7 +47,7 @@ func (r *runner) gate(replica string) func(registry.ClusterName) (int64, error) 
 // shown in the status, and an operator can allow its deletes there. Its entry stays as it was.
 func TestDeletes_HoldMoves(t *testing.T) {
 	t.Parallel()
-	hub := clientFor(t, fleettest.Cluster(t, "hub").Config())
+	hub := clientFor(t, fleettest.Cluster(t, "hub"))
 	key := client.ObjectKey{Namespace: "default", Name: unique("moving-holds")}
 	var has runner
 	has.move("a")

@@ -18,6 +18,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/internal/holds"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/deletes"
 )
@@ -36,7 +37,7 @@ func exceed(t *testing.T, app registry.Remote, namespace string) error {
 // A delete beyond the limit is refused, also if the hold cannot be stored. It is stored when that is possible.
 func TestDeletes_HoldThatCannotBeStored(t *testing.T) {
 	t.Parallel()
-	hub := clientFor(t, fleettest.Cluster(t, "hub").Config())
+	hub := clientFor(t, fleettest.Cluster(t, "hub"))
 	key := client.ObjectKey{Namespace: unique("held-late"), Name: "holds"}
 	r, app, outside := appOf(t, func(o *registry.Options) { o.Holds = key })
 	namespace := objectsOf(t, outside, 22)
@@ -74,7 +75,7 @@ func TestDeletes_HoldThatCannotBeStored(t *testing.T) {
 // and which is logged once. They continue without a restart.
 func TestDeletes_DamagedHolds(t *testing.T) {
 	t.Parallel()
-	hub := clientFor(t, fleettest.Cluster(t, "hub").Config())
+	hub := clientFor(t, fleettest.Cluster(t, "hub"))
 	key := client.ObjectKey{Namespace: "default", Name: unique("damaged-holds")}
 	damaged := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}, Data: map[string]string{"by-hand": "{"},
@@ -100,13 +101,9 @@ func TestDeletes_DamagedHolds(t *testing.T) {
 	if holds := r.HeldDeletes(); len(holds) > 0 {
 		t.Errorf("the holds are %+v", holds)
 	}
-	if err := app.Client.Delete(t.Context(), configMap(namespace, 19)); !errors.Is(err, deletes.ErrHeld) {
-		t.Errorf("another delete with damaged holds: %v", err)
-	}
+	testkit.ErrorIs(t, app.Client.Delete(t.Context(), configMap(namespace, 19)), deletes.ErrHeld, "another delete with damaged holds")
 	labels := map[string]string{"cluster": "one", "module": "pruner", "reason": string(deletes.StoreUnavailable)}
-	if got := metric(t, metrics, "clusterfx_deletes_held_total", labels); got != 2 {
-		t.Errorf("clusterfx_deletes_held_total is %v, want 2", got)
-	}
+	testkit.Equal(t, metric(t, metrics, "clusterfx_deletes_held_total", labels), 2, "clusterfx_deletes_held_total")
 	if lines := log.with("Failed to keep the holds of deletes"); len(lines) > 1 {
 		t.Errorf("the lines about the store are %q, want 1", lines)
 	}
@@ -136,18 +133,14 @@ func TestDeletes_NextRegistry(t *testing.T) {
 	id := r.HeldDeletes()[0].ID
 	must(t, r.Shutdown(t.Context()))
 	next, app, _ := appOf(t, func(o *registry.Options) { o.Holds = key })
-	if err := app.Client.Delete(t.Context(), configMap(namespace, 21)); !errors.Is(err, deletes.ErrHeld) {
-		t.Errorf("a delete in the next registry: %v", err)
-	}
+	testkit.ErrorIs(t, app.Client.Delete(t.Context(), configMap(namespace, 21)), deletes.ErrHeld, "a delete in the next registry")
 	if holds := next.HeldDeletes(); len(holds) != 1 || holds[0].ID != id {
 		t.Errorf("the holds are %+v, want %s", holds, id)
 	}
 	if err := next.AllowDeletes(t.Context(), "one", "pruner-configmaps-0000=9"); err != nil {
 		t.Error(err)
 	}
-	if err := app.Client.Delete(t.Context(), configMap(namespace, 21)); !errors.Is(err, deletes.ErrHeld) {
-		t.Errorf("a delete after an allowance for another hold: %v", err)
-	}
+	testkit.ErrorIs(t, app.Client.Delete(t.Context(), configMap(namespace, 21)), deletes.ErrHeld, "a delete after an allowance for another hold")
 	for _, value := range []string{id + "=0", id + "=-1", id + "=many", id, "=3"} {
 		if next.AllowDeletes(t.Context(), "one", value) == nil && value != "=3" {
 			t.Errorf("the value %q is accepted", value)
@@ -156,16 +149,14 @@ func TestDeletes_NextRegistry(t *testing.T) {
 	if err := next.AllowDeletes(t.Context(), "another", id+"=9"); err != nil {
 		t.Error(err)
 	}
-	if err := app.Client.Delete(t.Context(), configMap(namespace, 21)); !errors.Is(err, deletes.ErrHeld) {
-		t.Errorf("a delete after an allowance of another remote: %v", err)
-	}
+	testkit.ErrorIs(t, app.Client.Delete(t.Context(), configMap(namespace, 21)), deletes.ErrHeld, "a delete after an allowance of another remote")
 	if err := next.AllowDeletes(t.Context(), "one", "old=3, "+id+"=2"); err != nil {
 		t.Error(err)
 	}
 	if n := atOnce(t, 9, func(i int) error { return app.Client.Delete(t.Context(), configMap(namespace, 21+i)) }); n != 2 {
 		t.Errorf("%d deletes, want the 2 that are allowed", n)
 	}
-	hub := clientFor(t, fleettest.Cluster(t, "hub").Config())
+	hub := clientFor(t, fleettest.Cluster(t, "hub"))
 	eventually(t, func() error { // The upkeep brings what hub deletes ls shows up to date.
 		var all corev1.ConfigMap
 		if err := hub.Get(t.Context(), key, &all); err != nil {

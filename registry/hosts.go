@@ -23,7 +23,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/logsink"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 	"github.com/clusterfx/clusterfx/registry/internal/middleware"
-	"github.com/clusterfx/clusterfx/registry/internal/permissions"
 	"github.com/clusterfx/clusterfx/registry/internal/probe"
 	"github.com/clusterfx/clusterfx/registry/internal/restmapper"
 	"github.com/clusterfx/clusterfx/registry/internal/startqueue"
@@ -71,7 +70,6 @@ func (r *Registry) startSlots() map[string]int {
 func (r *Registry) newRemotes(o Options, modules catalog.Catalog, inForce *middleware.Set) *actor.Common {
 	apps, end := newAppHost(o)
 	r.end = end
-	declared := func(module string) (permissions.Declaration, bool) { return declared(modules, module) }
 	hub := logsink.NewHubCredential(o.Hub, o.Secrets)
 	epochs := o.Epochs
 	if epochs == nil {
@@ -87,10 +85,10 @@ func (r *Registry) newRemotes(o Options, modules catalog.Catalog, inForce *middl
 			},
 		},
 		Secrets: o.Secrets, HubCredential: hub, Hearts: o.Heartbeats,
-		Declared: func(run []catalog.Choice, labels map[string]string) func(string) (permissions.Declaration, bool) {
-			return declaredIn(modules, run, labels)
+		Undeclared: func(run []catalog.Choice, labels map[string]string) app.Undeclared {
+			return undeclaredIn(modules, run, labels)
 		},
-		Modules: modules, Offered: r.offered, Middleware: inForce, Rulebook: permissions.New(declared),
+		Modules: modules, Offered: r.offered, Middleware: inForce,
 		HubTransport: r.hubTransportFor, Graph: r.graph, Explain: explanations(o.Explain),
 		NextEpoch: func() int64 { return epochs.Add(1) }, LeaseGrace: orDefault(o.paces.LeaseGrace, leaseGrace),
 		Claim: r.claim, IsHub: r.isHub, Forget: r.forget, Changed: r.changed,

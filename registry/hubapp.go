@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
+	"github.com/clusterfx/clusterfx/registry/deletes"
 	"github.com/clusterfx/clusterfx/registry/internal/app"
 	"github.com/clusterfx/clusterfx/registry/internal/catalog"
 	"github.com/clusterfx/clusterfx/registry/internal/hubpart"
@@ -51,7 +52,9 @@ type HubPart struct {
 	Metrics     prometheus.Registerer
 	Traces      trace.TracerProvider
 	SetDegraded SetDegraded
-	Options     Options
+	// Deletes is for deletes of the module that are no requests to an API server.
+	Deletes deletes.Limiter
+	Options Options
 }
 
 // SetDegraded reports that a hub part runs but lacks something outside of the hub, such as a database. The reason is a
@@ -90,6 +93,7 @@ type partValues struct {
 	Metrics       prometheus.Registerer
 	Traces        trace.TracerProvider
 	SetDegraded   SetDegraded
+	Deletes       deletes.Limiter
 	Options       Options
 }
 
@@ -170,7 +174,7 @@ func (g *hubGraph) values(l *hubpart.Run) partValues {
 		Registry: g.registry, Manager: mgr, Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(),
 		Cluster: mgr, Cache: mgr.GetCache(), Config: rest.CopyConfig(config), Scheme: l.OwnScheme,
 		RESTMapper: mgr.GetRESTMapper(), EventRecorder: l.Events(), Logger: g.log, Metrics: l.Collectors, Traces: traces,
-		SetDegraded: l.SetDegraded, Options: g.options,
+		SetDegraded: l.SetDegraded, Deletes: l.Limiter(), Options: g.options,
 	}
 }
 

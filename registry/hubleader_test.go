@@ -52,7 +52,7 @@ func TestHubRuns(t *testing.T) {
 		registry.NewModule("wrong", registry.ModuleOptions{Hub: part, HubRuns: "Somewhere"}),
 	}
 	hub := fleettest.Cluster(t, "hub").Config()
-	o := registry.Options{Hub: hub, HubMapper: mapperFor(t, hub), Scheme: scheme(t), Modules: modules}
+	o := registry.Options{Hub: hub, HubMapper: fleettest.Mapper(t, hub), Scheme: fleettest.Scheme(t), Modules: modules}
 	create := func() error {
 		r, err := registry.New(o)
 		if err == nil {
@@ -311,9 +311,7 @@ func TestHubParts_OnLeaderEndOfHub(t *testing.T) {
 	leads, never := newLeader(t), newLeader(t)
 	t.Cleanup(func() { // after the hubs have ended
 		testkit.Closed(t, "the work of the leadership ends", leads.depose())
-		if got := hooks.Load(); got != 1 {
-			t.Errorf("%d hooks have run, want 1", got)
-		}
+		testkit.Equal(t, hooks.Load(), 1, "hooks have run")
 	})
 	for _, l := range []*leader{leads, never} {
 		r, run := ledHub(t, l, registry.Options{}, registry.NewModule("hooks", registry.ModuleOptions{

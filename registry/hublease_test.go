@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -52,9 +53,7 @@ func TestHubParts_LeasesEndWithTheHubPart(t *testing.T) {
 	eventually(t, func() error {
 		select {
 		case err := <-ended:
-			if !errors.Is(err, registry.ErrStopped) {
-				t.Errorf("the lease ended with %v, want ErrStopped", err)
-			}
+			testkit.ErrorIs(t, err, registry.ErrStopped, "the lease ended with")
 			return nil
 		default:
 			return errors.New("a lease goes on although the hub part has ended")

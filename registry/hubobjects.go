@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/clusterfx/clusterfx/internal/requestinfo"
 	"github.com/clusterfx/clusterfx/registry/hubobjects"
 	"github.com/clusterfx/clusterfx/registry/internal/app"
 	"github.com/clusterfx/clusterfx/registry/internal/catalog"
@@ -34,9 +35,10 @@ func (g appGraph) hubObjectsOf(e *app.Epoch, m catalog.Choice) *hubobjects.Sourc
 	declared := declarationAt(m)
 	return hubobjects.New(hubobjects.Binding{
 		Pool: g.hubObjects, Context: e.Context(), Module: m.Name, Guard: e.Guard(m.Name),
-		Scheme: e.Scheme, Mapper: e.HubMapper, Namespaces: declared.Namespaces, Hidden: g.credentials,
+		Scheme: e.Scheme, Mapper: e.HubMapper, Namespaces: declared.namespaces, Hidden: g.credentials,
 		Lacks: func(resource schema.GroupResource, namespace string) string {
-			return declared.LacksToWatch(resource, namespace)
+			of := requestinfo.Info{Group: resource.Group, Resource: resource.Resource, Namespace: namespace}
+			return declared.lacks(true, of, "get", "list", "watch")
 		},
 		AddSource: func(blind func(time.Time) string) { e.AddSource(m.Name, blind) },
 		Go:        e.Go, Blocked: e.Blocked,

@@ -18,6 +18,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/hubobjects"
 	"github.com/clusterfx/clusterfx/registry/state"
@@ -104,7 +105,7 @@ func newSecret(t *testing.T, key client.ObjectKey, label string) {
 	t.Helper()
 	parsed, err := labels.ConvertSelectorToLabelsMap(label)
 	must(t, err)
-	hub := clientFor(t, fleettest.Cluster(t, "hub").Config())
+	hub := clientFor(t, fleettest.Cluster(t, "hub"))
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, Labels: parsed}}
 	must(t, hub.Create(t.Context(), secret))
 	t.Cleanup(func() {
@@ -133,9 +134,7 @@ func TestHubObjects_Denied(t *testing.T) {
 		}
 		return nil
 	})
-	if _, err := cluster.MintCertificate(t.Context(), fleet.User{Name: poor, Rules: watchesConfigMaps}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(cluster.MintCertificate(t.Context(), fleet.User{Name: poor, Rules: watchesConfigMaps})))
 	expectWithin(t, 3*time.Minute, func() error { // client-go retries after up to a minute.
 		if info, _ := r.Status("one"); info.State != state.StateReady {
 			return fmt.Errorf("the app is %+v", info.App)

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/deletes"
 	"github.com/clusterfx/clusterfx/registry/hubobjects"
@@ -127,13 +128,13 @@ func expectCopies(t *testing.T, c client.Client, namespace string, want int) {
 // delete that was seen is declared, so 29 of them pass the limit of 20. Both apps share one informer.
 func TestHubObjects_Copy(t *testing.T) {
 	t.Parallel()
-	test, l, hub := unique("copy"), newHubLine(t), clientFor(t, fleettest.Cluster(t, "hub").Config())
+	test, l, hub := unique("copy"), newHubLine(t), clientFor(t, fleettest.Cluster(t, "hub"))
 	r := newRegistry(t, func(o *registry.Options) {
 		o.Modules = []registry.Module{copier{test: test}.module()}
 		l.use(o)
 	})
 	c, config := remote(t, "one")
-	outside := clientFor(t, c.Config())
+	outside := clientFor(t, c)
 	for _, name := range []string{"a", "b"} {
 		namespaceNamed(t, outside, test+"-"+name)
 		spawn(t, r, registry.ClusterName(name), config)
@@ -165,13 +166,13 @@ func TestHubObjects_Copy(t *testing.T) {
 // seeded spawns the app "a" of a copier with objects in the hub, and with their copies, which the module has made long ago.
 func seeded(t *testing.T, test string, objects int, l *hubLine) (r *registry.Registry, outside client.Client) {
 	t.Helper()
-	hub := clientFor(t, fleettest.Cluster(t, "hub").Config())
+	hub := clientFor(t, fleettest.Cluster(t, "hub"))
 	r = newRegistry(t, func(o *registry.Options) {
 		o.Modules = []registry.Module{copier{test: test}.module()}
 		l.use(o)
 	})
 	c, config := remote(t, "one")
-	outside = clientFor(t, c.Config())
+	outside = clientFor(t, c)
 	namespaceNamed(t, outside, test+"-a")
 	for i := range objects {
 		must(t, hub.Create(t.Context(), hubObject(test, i, "a")))
@@ -217,7 +218,7 @@ func TestHubObjects_LostLabel(t *testing.T) {
 	const objects = 30
 	test := unique("unlabeled")
 	r, outside := seeded(t, test, objects, newHubLine(t))
-	hub := clientFor(t, fleettest.Cluster(t, "hub").Config())
+	hub := clientFor(t, fleettest.Cluster(t, "hub"))
 	for i := range objects {
 		unlabeled := hubObject(test, i, "a")
 		delete(unlabeled.Labels, "of")
@@ -244,9 +245,7 @@ func TestHubObjects_StaleHub(t *testing.T) {
 	_, config := remote(t, "one")
 	spawn(t, r, "one", config)
 	watcher, other := <-apps, <-apps
-	if _, err := watcher.HubObjects.Watch(objectsFor("stale"), "a"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(watcher.HubObjects.Watch(objectsFor("stale"), "a")))
 	try := func(p registry.Remote) error {
 		return client.IgnoreNotFound(p.Client.Delete(t.Context(), configMap("default", 404)))
 	}
@@ -282,7 +281,7 @@ func TestHubObjects_StaleHub(t *testing.T) {
 func TestHubObjects_BadMapFunctions(t *testing.T) {
 	t.Parallel()
 	test := unique("bad")
-	hub := clientFor(t, fleettest.Cluster(t, "hub").Config())
+	hub := clientFor(t, fleettest.Cluster(t, "hub"))
 	release := make(chan struct{})
 	var calls atomic.Int64
 	good := make(chan *hubobjects.Objects, 1)
@@ -327,12 +326,7 @@ func TestHubObjects_BadMapFunctions(t *testing.T) {
 	for i, to := range []string{"stuck", "panics", "good"} {
 		must(t, hub.Create(t.Context(), hubObject(test, i, to)))
 	}
-	eventually(t, func() error {
-		if calls.Load() == 0 {
-			return errors.New("the good app was not called")
-		}
-		return nil
-	})
+	testkit.Until(t, "the good app is called", func() bool { return calls.Load() != 0 })
 	var kept corev1.ConfigMapList
 	if err := (<-good).List(t.Context(), &kept); err != nil || len(kept.Items) != 1 || kept.Items[0].Name != test+"-2" {
 		t.Errorf("got %v, %+v: the map function has changed the object of all apps", err, kept.Items)

@@ -29,6 +29,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/liveness"
 	"github.com/clusterfx/clusterfx/registry/state"
@@ -184,9 +185,7 @@ func TestHubParts_AreFencedAndNamed(t *testing.T) {
 		}
 		return nil
 	})
-	if err := first.Registry.WithClient(t.Context(), "a", nil); !errors.Is(err, registry.ErrStopped) {
-		t.Errorf("WithClient of a hub part that has ended: got %v, want ErrStopped", err)
-	}
+	testkit.ErrorIs(t, first.Registry.WithClient(t.Context(), "a", nil), registry.ErrStopped, "WithClient of a hub part that has ended")
 	if !strings.Contains(first.Config.UserAgent, "/hub/faulty/") {
 		t.Errorf("got user agent %s, want /hub/faulty/ in it", first.Config.UserAgent)
 	}
@@ -250,7 +249,7 @@ func TestHubParts_MissingRight(t *testing.T) {
 	expectPart(t, r, "declares-nothing", state.ModuleWaiting, "configmaps")
 	expectPart(t, r, "well", state.ModuleRunning, "")
 
-	admin := clientFor(t, c.Config())
+	admin := clientFor(t, c)
 	role := &rbacv1.Role{
 		ObjectMeta: metav1.ObjectMeta{Name: user, Namespace: "kube-public"},
 		Rules:      []rbacv1.PolicyRule{rule("secrets", "get", "list", "watch")},

@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/go-logr/logr"
 	"go.uber.org/fx"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/clusterfx/clusterfx/registry/internal/catalog"
 	"github.com/clusterfx/clusterfx/registry/internal/hubpart"
-	"github.com/clusterfx/clusterfx/registry/internal/permissions"
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 	"github.com/clusterfx/clusterfx/registry/liveness"
 	"github.com/clusterfx/clusterfx/registry/state"
@@ -29,14 +27,14 @@ func newHubParts(p params, r *Registry, o Options) (*hubpart.Supervisor, error) 
 		if e.Hub == nil {
 			continue
 		}
+		rules, _ := e.AllRules() // newCatalog has reported the error.
+		declared := declarationOf(e.Module, rules)
 		g := hubGraph{entry: e, modules: r.remotes.Modules, options: o, log: log, shutdowner: p.Shutdowner}
 		modules = append(modules, hubpart.Module{
-			Name: e.Name, Rules: declarationOf(e.Module, allRules(e)).Hub, Namespaces: e.HubNamespaces,
+			Name: e.Name, Rules: declared.hub, Namespaces: e.HubNamespaces,
 			OnLeader: HubRuns(e.HubRuns) == OnLeader,
-			Judge: func(log logr.Logger) func(*http.Request, int) {
-				return r.remotes.Rulebook.Judge(permissions.Requests{
-					InHub: true, Log: log, Explain: r.remotes.Explain, Senders: []string{e.Name},
-				})
+			Undeclared: func(_ string, refused *http.Request) (string, state.Problem) {
+				return declared.undeclared(true, refused)
 			},
 			Begin: func(l *hubpart.Run) hubpart.Callbacks { return r.beginHubPart(l, g) },
 		})

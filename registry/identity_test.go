@@ -83,7 +83,7 @@ func TestRegistry_ExchangedIdentities(t *testing.T) {
 func namespaceUID(t *testing.T, c *fleet.Cluster) string {
 	t.Helper()
 	var ns corev1.Namespace
-	if err := clientFor(t, c.Config()).Get(t.Context(), client.ObjectKey{Name: "kube-system"}, &ns); err != nil {
+	if err := clientFor(t, c).Get(t.Context(), client.ObjectKey{Name: "kube-system"}, &ns); err != nil {
 		t.Fatalf("get kube-system: %v", err)
 	}
 	return string(ns.UID)

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"go.uber.org/fx"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/rbac"
 )
@@ -24,8 +24,8 @@ import (
 // With impersonation, an app has on the hub only the permissions that the hub's RBAC grants to its remote.
 func TestRegistry_Impersonate(t *testing.T) {
 	t.Parallel()
-	hub := clientFor(t, fleettest.Cluster(t, "hub").Config())
-	namespace := fleettest.Namespace(t, hub, "scoped")
+	hub := clientFor(t, fleettest.Cluster(t, "hub"))
+	namespace := fleettest.Namespace(t, hub, "scoped-")
 	grant(t, hub, namespace, rbac.HubUser("apps", "trusted"))
 
 	manage := make(chan client.Client, 2)
@@ -57,9 +57,7 @@ func TestRegistry_Impersonate(t *testing.T) {
 		Username: "system:serviceaccount:apps:stranger",
 		Groups:   []string{"system:serviceaccounts", rbac.HubGroup("apps"), "system:authenticated"},
 	}
-	if diff := cmp.Diff(want, who.Status.UserInfo); diff != "" {
-		t.Errorf("user info of an app on the hub, -want +got:\n%s", diff)
-	}
+	testkit.Equal(t, who.Status.UserInfo, want, "user info of an app on the hub")
 }
 
 func grant(t *testing.T, hub client.Client, namespace, user string) {

@@ -4,7 +4,6 @@ package registry_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -12,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/fx"
 	corev1 "k8s.io/api/core/v1"
@@ -22,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -46,13 +45,13 @@ func soonStale(t *testing.T, modules ...registry.Module) (*registry.Registry, *p
 func expectApp(t *testing.T, r *registry.Registry, name registry.ClusterName, status metav1.ConditionStatus, reason string) registry.Status {
 	t.Helper()
 	var last registry.Status
-	gomega.NewWithT(t).Eventually(func() error {
+	eventually(t, func() error {
 		last, _ = r.Status(name)
 		if last.State != state.StateReady || last.App.Status != status || last.App.Reason != reason {
 			return fmt.Errorf("want Ready and %s/%s, got %s and %+v", status, reason, last.State, last.App)
 		}
 		return nil
-	}).WithTimeout(3 * time.Minute).WithPolling(10 * time.Millisecond).Should(gomega.Succeed())
+	})
 	return last
 }
 
@@ -92,9 +91,7 @@ func TestStale_ListsFail(t *testing.T) {
 	if !strings.Contains(info.App.Message, `"counter"`) || info.Reason != state.ReasonReady {
 		t.Errorf("got %+v, want reason Ready and the module in the message", info)
 	}
-	if got := metric(t, metrics, "clusterfx_informers_stale", staleSeries("edge")); got != 1 {
-		t.Errorf("clusterfx_informers_stale = %v, want 1", got)
-	}
+	testkit.Equal(t, metric(t, metrics, "clusterfx_informers_stale", staleSeries("edge")), 1, "clusterfx_informers_stale")
 	info = expectApp(t, r, "edge", metav1.ConditionFalse, state.ReasonStale)
 	expectSays(t, info, "ConfigMap", "status 500")
 	if info.Reason != state.ReasonStale {
@@ -109,9 +106,7 @@ func TestStale_ListsFail(t *testing.T) {
 	if info.Epoch != epoch || info.Modules[0].Reason != state.ReasonRunning {
 		t.Errorf("got %+v, want epoch %d and reason Running", info, epoch)
 	}
-	if got := metric(t, metrics, "clusterfx_informers_stale", staleSeries("edge")); got != 0 {
-		t.Errorf("clusterfx_informers_stale = %v, want 0", got)
-	}
+	testkit.Equal(t, metric(t, metrics, "clusterfx_informers_stale", staleSeries("edge")), 0, "clusterfx_informers_stale")
 }
 
 // An API server that responds to each watch with 410 gets few requests, the app receives new objects from lists, and
@@ -144,17 +139,7 @@ func TestStale_WatchesExpire(t *testing.T) {
 			if n := f.requests.Load(); n > 25 {
 				t.Errorf("got %d watches in %s, want 25 at most", n, time.Since(began))
 			}
-			key := newConfigMap(t, one)
-			gomega.NewWithT(t).Eventually(func() error {
-				var seen corev1.ConfigMap
-				if err := clientFor(t, one.Config()).Get(t.Context(), key, &seen); err != nil {
-					return err
-				}
-				if seen.Annotations[seenBy(string(edge))] == "" {
-					return errors.New("not seen")
-				}
-				return nil
-			}).WithTimeout(3 * time.Minute).WithPolling(100 * time.Millisecond).Should(gomega.Succeed())
+			expectSeenBy(t, one, newConfigMap(t, one), string(edge))
 			f.set(nil, nil)
 			expectApp(t, r, edge, metav1.ConditionTrue, state.ReasonRunning)
 		})

@@ -59,7 +59,7 @@ func installWidgets(t *testing.T, c *fleet.Cluster, group string) func(bool) {
 			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{version("v1", true, false), version("v2", true, true)},
 		},
 	}
-	direct := clientFor(t, c.Config())
+	direct := clientFor(t, c)
 	must(t, apiextensionsv1.AddToScheme(direct.Scheme()))
 	must(t, direct.Create(t.Context(), crd))
 	t.Cleanup(func() {
@@ -71,7 +71,7 @@ func installWidgets(t *testing.T, c *fleet.Cluster, group string) func(bool) {
 		eventually(t, func() error {
 			list := &unstructured.UnstructuredList{}
 			list.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: "v1", Kind: "WidgetList"})
-			fresh := clientFor(t, c.Config()) // A client caches discovery.
+			fresh := clientFor(t, c) // A client caches discovery.
 			if err := fresh.List(t.Context(), list); (err == nil) != want {
 				return fmt.Errorf("served: %w, want %t", err, want)
 			}

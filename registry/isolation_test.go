@@ -50,7 +50,7 @@ func newNeighbour(t *testing.T, r *registry.Registry, name registry.ClusterName)
 	c, config := remote(t, string(name))
 	spawn(t, r, name, config)
 	info, _ := r.Status(name)
-	n := &neighbour{registry: r, cluster: c, name: name, before: info, direct: clientFor(t, c.Config())}
+	n := &neighbour{registry: r, cluster: c, name: name, before: info, direct: clientFor(t, c)}
 	ctx, stop := context.WithCancel(t.Context())
 	n.stop = stop
 	n.watching.Go(func() { n.every(ctx, leaseEvery, n.lease) })

@@ -11,6 +11,7 @@ import (
 
 	"go.uber.org/fx"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -65,12 +66,7 @@ func TestRegistry_Journal(t *testing.T) {
 			if !n.isOpen("one") {
 				t.Error("the entry was closed as soon as the app was ready")
 			}
-			eventually(t, func() error {
-				if n.isOpen("one") {
-					return errors.New("the entry is still open")
-				}
-				return nil
-			})
+			testkit.Until(t, "the entry is closed", func() bool { return !n.isOpen("one") })
 		})
 	}
 }

@@ -132,12 +132,7 @@ func TestMiddleware_Client(t *testing.T) {
 	}
 	config.Labels, config.Revision = map[string]string{"slow": "yes"}, "slow"
 	must(t, r.Ensure("a", config))
-	eventually(t, func() error {
-		if info, _ := r.Status("a"); info.Epoch != 2 || info.App.Status != metav1.ConditionTrue {
-			return fmt.Errorf("got epoch %d, %s", info.Epoch, info.App.Message)
-		}
-		return nil
-	})
+	expectStatus(t, r, "a", func(info registry.Status) bool { return info.Epoch == 2 && info.App.Status == metav1.ConditionTrue })
 	if took := ten(); took < 2*time.Second {
 		t.Errorf("eight requests took %s with one per second after five, want 2s or more", took)
 	}

@@ -188,7 +188,7 @@ func newOwn(t *testing.T, on *fleet.Cluster, selected bool) (name string) {
 	if selected {
 		one.Labels = map[string]string{"own": "yes"}
 	}
-	must(t, clientFor(t, on.Config()).Create(t.Context(), one))
+	must(t, clientFor(t, on).Create(t.Context(), one))
 	return one.Name
 }
 
@@ -197,7 +197,7 @@ func TestOwnCache_HubPartOnStandby(t *testing.T) {
 	t.Parallel()
 	const lease = "own-cache-standby"
 	c := fleettest.Cluster(t, "hub")
-	direct := clientFor(t, c.Config())
+	direct := clientFor(t, c)
 	other, long, now := "another-hub", int32(3600), metav1.NowMicro()
 	held := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Name: lease, Namespace: metav1.NamespaceDefault},

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
+	"github.com/clusterfx/clusterfx/registry/deletes"
 	"github.com/clusterfx/clusterfx/registry/hubobjects"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
@@ -71,6 +72,9 @@ type Remote struct {
 	HubCache client.Reader `name:"manage-cache"`
 	// HubObjects are objects of the hub to watch, from informers that all apps share.
 	HubObjects *hubobjects.Source
+
+	// Deletes is for deletes of the module that are no requests to an API server.
+	Deletes deletes.Limiter
 }
 
 // Labels returns the present labels of the Cluster, which must not be changed. Changed is a source for their changes.
@@ -99,4 +103,5 @@ type values struct {
 	HubClient     client.Client `name:"manage-client"`
 	HubCache      client.Reader `name:"manage-cache"`
 	HubObjects    *hubobjects.Source
+	Deletes       deletes.Limiter
 }

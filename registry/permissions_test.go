@@ -3,7 +3,6 @@
 package registry_test
 
 import (
-	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -53,9 +52,7 @@ func allow(t testing.TB, admin client.Client, user string, rules ...rbacv1.Polic
 // behindProxy returns a proxy of a cluster, and the configuration of a remote behind it with the credential of a kubeconfig.
 func behindProxy(t testing.TB, c *fleet.Cluster, kubeconf []byte) (*network.Proxy, state.Desired) {
 	t.Helper()
-	proxy, err := network.New(c.Server())
-	must(t, err)
-	t.Cleanup(proxy.Close)
+	proxy := fleettest.Proxy(t, c.Server())
 	through, err := proxy.Kubeconfig(kubeconf)
 	must(t, err)
 	return proxy, configFor(t, through)
@@ -95,7 +92,7 @@ func TestRules_MissingRightBlocksItsModuleOnly(t *testing.T) {
 	expectAuthorized(t, r, "a", metav1.ConditionFalse, state.ReasonRightsMissing)
 	expectSeenBy(t, c, newConfigMap(t, c), "a")
 
-	admin := clientFor(t, c.Config())
+	admin := clientFor(t, c)
 	binding := allow(t, admin, "no-secrets", rule("secrets", "*"), rbacv1.PolicyRule{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}})
 	expectModule(t, r, "a", "vault", state.ModuleRunning, state.ReasonRunning)
 	expectAuthorized(t, r, "a", metav1.ConditionTrue, state.ReasonAllowed)
@@ -137,11 +134,7 @@ func TestRules_NoneDeclared(t *testing.T) {
 
 func expectAuthorized(t testing.TB, r *registry.Registry, name registry.ClusterName, status metav1.ConditionStatus, reason string) {
 	t.Helper()
-	eventually(t, func() error {
-		info, _ := r.Status(name)
-		if info.Authorized.Status != status || info.Authorized.Reason != reason {
-			return fmt.Errorf("want Authorized %s (%s), got %v", status, reason, info.Authorized)
-		}
-		return nil
+	expectStatus(t, r, name, func(info registry.Status) bool {
+		return info.Authorized.Status == status && info.Authorized.Reason == reason
 	})
 }

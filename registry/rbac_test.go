@@ -6,11 +6,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"go.uber.org/fx"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/rbac"
 )
@@ -51,9 +51,7 @@ func TestHubRules(t *testing.T) {
 		{Namespace: "d", Rules: []rbacv1.PolicyRule{ruleOn("*", "get", "*")}},
 		{Namespace: "e", Rules: []rbacv1.PolicyRule{ruleOn("*", "list", "clusters")}},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	testkit.Equal(t, got, want)
 	if both.Resources[2] != "things" || both.APIGroups[0] != "" {
 		t.Errorf("the module's own rules were changed: %v", both)
 	}

@@ -5,17 +5,16 @@ package registry_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
 	"time"
 
-	"github.com/onsi/gomega"
 	"go.uber.org/fx"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -49,17 +48,10 @@ func TestRegistry_EnsureIsIdempotent(t *testing.T) {
 	r := newRegistry(t, nil)
 	_, config := remote(t, "one")
 	spawn(t, r, "one", config)
-	if err := r.Spawn(t.Context(), "one", config); !errors.Is(err, registry.ErrAlreadyExists) {
-		t.Errorf("Spawn of a known name: %v, want ErrAlreadyExists", err)
-	}
+	testkit.ErrorIs(t, r.Spawn(t.Context(), "one", config), registry.ErrAlreadyExists, "Spawn of a known name")
 	config.Labels = map[string]string{"region": "eu"}
 	must(t, r.Ensure("one", config))
-	eventually(t, func() error {
-		if info, _ := r.Status("one"); info.Labels["region"] != "eu" {
-			return fmt.Errorf("got labels %v", info.Labels)
-		}
-		return nil
-	})
+	expectStatus(t, r, "one", func(info registry.Status) bool { return info.Labels["region"] == "eu" })
 	if info, _ := r.Status("one"); info.Epoch != 1 || info.State != state.StateReady {
 		t.Errorf("after a change of labels: got epoch %d, state %s; want 1, Ready", info.Epoch, info.State)
 	}
@@ -76,9 +68,7 @@ func TestRegistry_Leases(t *testing.T) {
 
 	t.Run("an unknown name is not found", func(t *testing.T) {
 		err := r.WithClient(t.Context(), "nobody", nothing)
-		if !errors.Is(err, registry.ErrNotFound) {
-			t.Errorf("got %v, want ErrNotFound", err)
-		}
+		testkit.ErrorIs(t, err, registry.ErrNotFound)
 	})
 	t.Run("the error of the callback comes back as it is", func(t *testing.T) {
 		sentinel := errors.New("sentinel")
@@ -148,9 +138,7 @@ func TestRegistry_Leases(t *testing.T) {
 		if err != nil {
 			t.Errorf("Stop inside a callback: %v", err)
 		}
-		if err := r.Stop(t.Context(), "one"); !errors.Is(err, registry.ErrNotFound) {
-			t.Errorf("second Stop: %v, want ErrNotFound", err)
-		}
+		testkit.ErrorIs(t, r.Stop(t.Context(), "one"), registry.ErrNotFound, "second Stop")
 	})
 	config.Paused = false
 	t.Run("a callback that does not return holds up nothing", func(t *testing.T) { neverReturns(t, r, config) })
@@ -179,9 +167,7 @@ func neverReturns(t *testing.T, r *registry.Registry, config state.Desired) {
 	if err := r.WithClient(t.Context(), "held", func(context.Context, client.Client) error { return nil }); err != nil {
 		t.Errorf("the remote with the same name: %v", err)
 	}
-	if n := r.Zombies(); n != 0 {
-		t.Errorf("%d zombies, want 0", n)
-	}
+	testkit.Equal(t, r.Zombies(), 0, "zombies")
 	close(release)
 	if err := <-ended; err != nil {
 		t.Errorf("the callback: %v", err)
@@ -267,9 +253,7 @@ func TestRegistry_StopThatIsOvertaken(t *testing.T) {
 	go func() { stopped <- r.Stop(t.Context(), "one") }()
 	expectState(t, r, "one", state.StateStopping, state.ReasonStopping)
 	must(t, r.Ensure("one", config))
-	if err := <-stopped; !errors.Is(err, registry.ErrSuperseded) {
-		t.Errorf("Stop: %v, want ErrSuperseded", err)
-	}
+	testkit.ErrorIs(t, <-stopped, registry.ErrSuperseded, "Stop")
 	close(release)
 	expectState(t, r, "one", state.StateReady, state.ReasonReady)
 }
@@ -284,18 +268,16 @@ func TestRegistry_Cycles(t *testing.T) {
 		spawn(t, r, "cycle", config)
 		must(t, r.Stop(t.Context(), "cycle"))
 	}
-	if got := r.Zombies(); got != 0 {
-		t.Errorf("got %d zombies, want 0", got)
-	}
+	testkit.Equal(t, r.Zombies(), 0, "zombies")
 }
 
 func TestRegistry_ShutdownIsFinal(t *testing.T) {
 	t.Parallel()
 	r, config := newRegistry(t, nil), state.Desired{}
 	must(t, r.Shutdown(t.Context()))
-	g := gomega.NewWithT(t)
-	g.Expect(r.List()).To(gomega.BeEmpty())
-	g.Expect(r.Ensure("one", config)).To(gomega.MatchError(registry.ErrClosed))
+	if all, err := r.List(), r.Ensure("one", config); len(all) > 0 || !errors.Is(err, registry.ErrClosed) {
+		t.Errorf("after Shutdown there are %v, and Ensure returns %v, want ErrClosed", all, err)
+	}
 }
 
 func TestRegistry_SelectsModules(t *testing.T) {

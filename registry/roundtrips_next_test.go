@@ -20,9 +20,7 @@ func startBehindProxy(t *testing.T, works *counter) (*registry.Registry, *tripMe
 		o.Modules = []registry.Module{registry.NewModule("counter", registry.ModuleOptions{Remote: fx.Invoke(works.setUp)})}
 	})
 	f, _ := newFront(t, fleettest.Cluster(t, "one"))
-	proxy, err := network.New(f.server.URL)
-	must(t, err)
-	t.Cleanup(proxy.Close)
+	proxy := fleettest.Proxy(t, f.server.URL)
 	text, err := proxy.Kubeconfig(f.kubeconfig("not-used"))
 	must(t, err)
 	config := configFor(t, text)

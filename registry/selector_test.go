@@ -51,11 +51,11 @@ func TestSelector_APIComesAndGoes(t *testing.T) {
 	one.SetGroupVersionKind(sprockets)
 	one.SetName("one")
 	one.SetNamespace("default")
-	eventually(t, func() error { return clientFor(t, c.Config()).Create(t.Context(), one) })
+	eventually(t, func() error { return clientFor(t, c).Create(t.Context(), one) })
 	expectModule(t, r, "a", "sprockets", state.ModuleRunning, state.ReasonRunning)
 	eventually(t, func() error { return seen.has("one") })
 
-	must(t, clientFor(t, c.Config()).Delete(t.Context(), crd))
+	must(t, clientFor(t, c).Delete(t.Context(), crd))
 	expectModule(t, r, "a", "sprockets", state.ModuleWaiting, state.ReasonAPIMissing)
 	expectSeenBy(t, c, newConfigMap(t, c), "a")
 	info := expectState(t, r, "a", state.StateReady, state.ReasonReady)
@@ -154,6 +154,6 @@ func installCRD(t testing.TB, c *fleet.Cluster, kind schema.GroupVersionKind) cl
 	crd.SetAPIVersion("apiextensions.k8s.io/v1")
 	crd.SetKind("CustomResourceDefinition")
 	crd.SetName(plural.Resource + "." + kind.Group)
-	must(t, clientFor(t, c.Config()).Create(t.Context(), crd))
+	must(t, clientFor(t, c).Create(t.Context(), crd))
 	return crd
 }

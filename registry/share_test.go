@@ -38,7 +38,7 @@ func hubAppWith(
 
 func hubManager(t *testing.T, config *rest.Config, change func(*ctrl.Options)) ctrl.Manager {
 	t.Helper()
-	o := ctrl.Options{Scheme: scheme(t), Metrics: metricsserver.Options{BindAddress: "0"}, Logger: logr.Discard()}
+	o := ctrl.Options{Scheme: fleettest.Scheme(t), Metrics: metricsserver.Options{BindAddress: "0"}, Logger: logr.Discard()}
 	change(&o)
 	mgr, err := ctrl.NewManager(config, o)
 	must(t, err)

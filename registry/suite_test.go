@@ -18,15 +18,10 @@ import (
 	"go.uber.org/fx"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
@@ -54,7 +49,7 @@ func newRegistry(t testing.TB, change func(*registry.Options)) *registry.Registr
 	t.Helper()
 	hub := fleettest.Cluster(t, "hub").Config()
 	o := registry.Options{
-		Hub: hub, HubMapper: mapperFor(t, hub), Scheme: scheme(t), Policy: policy,
+		Hub: hub, HubMapper: fleettest.Mapper(t, hub), Scheme: fleettest.Scheme(t), Policy: policy,
 		AllowDuplicates: true, // tests share clusters
 		Log:             testLog(t),
 	}
@@ -81,23 +76,6 @@ func testLog(t testing.TB) logr.Logger {
 	return logr.Discard()
 }
 
-func mapperFor(t testing.TB, config *rest.Config) meta.RESTMapper {
-	t.Helper()
-	httpClient, err := rest.HTTPClientFor(config)
-	must(t, err)
-	t.Cleanup(httpClient.CloseIdleConnections)
-	mapper, err := apiutil.NewDynamicRESTMapper(config, httpClient)
-	must(t, err)
-	return mapper
-}
-
-func scheme(t testing.TB) *runtime.Scheme {
-	t.Helper()
-	s := runtime.NewScheme()
-	must(t, clientgoscheme.AddToScheme(s))
-	return s
-}
-
 // configFor returns the desired state of a remote with the credentials of a kubeconfig.
 func configFor(t testing.TB, kubeconf []byte) state.Desired {
 	t.Helper()
@@ -120,7 +98,23 @@ func spawn(t testing.TB, r *registry.Registry, name registry.ClusterName, c stat
 	must(t, r.Spawn(ctx, name, c))
 }
 
-var must, eventually, clientFor = testkit.Must, testkit.Eventually, fleettest.Client
+var must, eventually = testkit.Must, testkit.Eventually
+
+func clientFor(t testing.TB, c *fleet.Cluster) client.WithWatch {
+	t.Helper()
+	return fleettest.Client(t, c)
+}
+
+// expectStatus waits until the status of a remote is as a function wants it.
+func expectStatus(t testing.TB, r *registry.Registry, name registry.ClusterName, is func(registry.Status) bool) {
+	t.Helper()
+	eventually(t, func() error {
+		if info, _ := r.Status(name); !is(info) {
+			return fmt.Errorf("the status of %s is %+v", name, info)
+		}
+		return nil
+	})
+}
 
 // expectState waits until the remote is in a state for a reason.
 func expectState(t testing.TB, r *registry.Registry, name registry.ClusterName, want state.State, reason string) registry.Status {
@@ -193,14 +187,14 @@ func newConfigMap(t testing.TB, c *fleet.Cluster) client.ObjectKey {
 	one := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		GenerateName: "test-", Namespace: "default", Labels: map[string]string{"test": "yes"},
 	}}
-	must(t, clientFor(t, c.Config()).Create(t.Context(), one))
+	must(t, clientFor(t, c).Create(t.Context(), one))
 	return client.ObjectKeyFromObject(one)
 }
 
 // expectSeenBy waits until the counter of the remote named name has marked the ConfigMap.
 func expectSeenBy(t testing.TB, c *fleet.Cluster, key client.ObjectKey, name string) {
 	t.Helper()
-	direct := clientFor(t, c.Config())
+	direct := clientFor(t, c)
 	eventually(t, func() error {
 		var one corev1.ConfigMap
 		if err := direct.Get(t.Context(), key, &one); err != nil {

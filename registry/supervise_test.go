@@ -4,7 +4,6 @@ package registry_test
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -18,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -87,12 +87,7 @@ func TestSupervise_Stuck(t *testing.T) {
 	if line := logged.Load().(string); !strings.Contains(line, "TestSupervise_Stuck") || len(line) > 64<<10 {
 		t.Errorf("got a log of %d bytes, want the stack of the reconciler within 64 KiB:\n%s", len(line), line)
 	}
-	eventually(t, func() error {
-		if w.Zombies() == 0 {
-			return errors.New("no zombie is counted")
-		}
-		return nil
-	})
+	testkit.Until(t, "a zombie is counted", func() bool { return w.Zombies() != 0 })
 	w.ill.Store(false)
 	expectState(t, w.Registry, sick, state.StateReady, state.ReasonReady)
 	w.beside.check(t, noticedBusy)
@@ -115,7 +110,7 @@ func TestContain_StuckHandler(t *testing.T) {
 	})
 	w.ill.Store(true)
 	ctx, cancel := context.WithCancel(t.Context())
-	direct, done := clientFor(t, w.sick.Config()), make(chan struct{})
+	direct, done := clientFor(t, w.sick), make(chan struct{})
 	go func() {
 		defer close(done)
 		for poll := time.Tick(20 * time.Millisecond); ctx.Err() == nil; <-poll {
@@ -148,12 +143,7 @@ func TestSupervise_Not(t *testing.T) {
 	}, nil)
 	w.ill.Store(true)
 	newConfigMap(t, w.sick)
-	eventually(t, func() error {
-		if w.panics(t, "broken") < 2 {
-			return errors.New("the panics are not counted")
-		}
-		return nil
-	})
+	testkit.Until(t, "the panics are counted", func() bool { return w.panics(t, "broken") >= 2 })
 	if info, _ := w.Status(sick); info.State != state.StateReady {
 		t.Errorf("the remote is %s, want Ready", info.State)
 	}

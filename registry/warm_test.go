@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -147,9 +148,7 @@ func TestRegistry_Warm(t *testing.T) {
 		<-ctx.Done()
 		return context.Cause(ctx)
 	})
-	if !errors.Is(err, registry.ErrStopped) {
-		t.Errorf("the lease ended with %v, want ErrStopped", err)
-	}
+	testkit.ErrorIs(t, err, registry.ErrStopped, "the lease ended with")
 	again := expectWarm(t, r)
 	s.mayWork.Store(false)
 	if again.Epoch <= warm.Epoch {

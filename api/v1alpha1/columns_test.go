@@ -14,7 +14,6 @@ import (
 	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
-// kubectl runs the real kubectl against the cluster and returns its output.
 func kubectl(t *testing.T, cluster *fleet.Cluster, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), kubectlPath(t), args...) //nolint:gosec // a test
@@ -57,7 +56,5 @@ func TestKubectl_Get(t *testing.T) {
 	want = "NAME READY REASON VERSION MODULES AGE STATE SERVER EXPIRES RUNNER MESSAGE\n" +
 		"columns True Ready v1.36.3 1/2 AGE Active https://10.4.0.11:6443 2100-01-02T03:04:05Z hub-0 1 module is running"
 	testkit.Equal(t, squeeze(kubectl(t, cluster, "get", "fxc", "columns", "-o", "wide")), want, "wide columns of a ready Cluster")
-	if got := kubectl(t, cluster, "get", "clusterfx", "-o", "name"); !strings.Contains(got, "cluster.clusterfx.dev/columns\n") {
-		t.Errorf("category clusterfx: got %q, want it to list the Cluster", got)
-	}
+	testkit.Has(t, kubectl(t, cluster, "get", "clusterfx", "-o", "name"), "cluster.clusterfx.dev/columns\n", "category clusterfx")
 }

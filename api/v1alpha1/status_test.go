@@ -23,7 +23,6 @@ const (
 	inventory  = client.FieldOwner("clusterfx-inventory")
 )
 
-// apply applies a status as one of its managers and returns the resulting Cluster.
 func apply(t *testing.T, c client.Client, name string, by client.FieldOwner, s *hubac.ClusterStatusApplyConfiguration) *hubv1.Cluster {
 	t.Helper()
 	if err := c.Status().Apply(t.Context(), hubac.Cluster(name).WithStatus(s), by); err != nil {
@@ -92,10 +91,8 @@ func counted() *hubac.ClusterStatusApplyConfiguration {
 			WithCPU(resource.MustParse("12")).WithMemory(resource.MustParse("1500Mi"))))
 }
 
-// expiry is a time in the future.
 func expiry() metav1.Time { return metav1.NewTime(time.Date(2100, 1, 2, 3, 4, 5, 0, time.UTC)) }
 
-// reported is a status as the Cluster reconciler applies it, with all of its fields.
 func reported() *hubac.ClusterStatusApplyConfiguration {
 	return hubac.ClusterStatus().
 		WithObservedGeneration(1).WithID("0b9a").WithServer("https://10.4.0.11:6443").WithVersion("v1.36.3").
@@ -154,7 +151,5 @@ func TestStatus_TooLongIsRefusedAsAWhole(t *testing.T) {
 		return c.Status().Apply(t.Context(), hubac.Cluster("too-long").WithStatus(status), reconciler)
 	}
 	expectComplaint(t, write(hubv1.MaxModuleMessageLength+1), tooLong("status.modules[0].message", hubv1.MaxModuleMessageLength))
-	if err := write(hubv1.MaxModuleMessageLength); err != nil {
-		t.Error(err)
-	}
+	testkit.NoError(t, write(hubv1.MaxModuleMessageLength))
 }

@@ -27,12 +27,11 @@ func TestMain(m *testing.M) { os.Exit(fleettest.Main(m, fleettest.NoLeaks())) }
 func hub(t *testing.T) (*fleet.Cluster, client.Client) {
 	t.Helper()
 	cluster := fleettest.Cluster(t, "hub")
-	c := fleettest.Client(t, cluster.Config(), hubv1.AddToScheme)
+	c := fleettest.Client(t, cluster, hubv1.AddToScheme)
 	fleettest.InstallCRDs(t, cluster.Config())
 	return cluster, client.WithFieldValidation(c, metav1.FieldValidationStrict)
 }
 
-// definition returns the CustomResourceDefinition of Cluster.
 func definition(t *testing.T) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	data, err := fs.ReadFile(config.CRDs, "crd/clusterfx.dev_clusters.yaml")
@@ -43,7 +42,6 @@ func definition(t *testing.T) *apiextensionsv1.CustomResourceDefinition {
 	return crd
 }
 
-// create creates a Cluster with the required fields only, and returns the created object.
 func create(t *testing.T, c client.Client, name string) *hubv1.Cluster {
 	t.Helper()
 	cluster := &hubv1.Cluster{
@@ -55,14 +53,11 @@ func create(t *testing.T, c client.Client, name string) *hubv1.Cluster {
 	return cluster
 }
 
-// createOnce creates a Cluster that is deleted when the test ends, so that the test can run again.
 func createOnce(t *testing.T, c client.Client, cluster *hubv1.Cluster) {
 	t.Helper()
 	testkit.Must(t, c.Create(t.Context(), cluster))
 	t.Cleanup(func() {
-		if err := c.Delete(context.WithoutCancel(t.Context()), cluster); err != nil {
-			t.Error(err)
-		}
+		testkit.NoError(t, c.Delete(context.WithoutCancel(t.Context()), cluster))
 	})
 }
 

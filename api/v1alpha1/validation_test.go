@@ -12,6 +12,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // A rule is a constraint of the schema, with a spec that barely satisfies it and a spec that barely violates it.
@@ -251,9 +253,7 @@ func TestCluster_Validation(t *testing.T) {
 	for _, r := range rules() {
 		t.Run(r.does, func(t *testing.T) {
 			t.Parallel()
-			if err := try(t, c, "prod-eu-1", r.pass); err != nil {
-				t.Errorf("valid spec is refused: %v", err)
-			}
+			testkit.NoError(t, try(t, c, "prod-eu-1", r.pass), "valid spec is refused")
 			expectComplaint(t, try(t, c, "prod-eu-1", r.fail), r.want)
 		})
 	}
@@ -263,9 +263,7 @@ func TestCluster_NameIsADNSLabel(t *testing.T) {
 	t.Parallel()
 	_, c := hub(t)
 	for _, good := range []string{long(63), "0-a"} {
-		if err := try(t, c, good, ""); err != nil {
-			t.Errorf("valid name %s is refused: %v", good, err)
-		}
+		testkit.NoError(t, try(t, c, good, ""), "valid name", good, "is refused")
 	}
 	for _, bad := range []string{long(64), "prod.eu"} {
 		expectComplaint(t, try(t, c, bad, ""),
@@ -299,7 +297,6 @@ func TestRules_AreComplete(t *testing.T) {
 	})
 }
 
-// try creates a Cluster with this name and spec in a dry run. A spec that names no Secret gets one.
 func try(t *testing.T, c client.Client, name, spec string) error {
 	t.Helper()
 	if !strings.Contains(spec, "kubeconfigSecretRef:") {

@@ -145,9 +145,7 @@ func (l *life) expectReady() {
 	if got := kubectl(l.t, l.kubeconfig, "--context=edge-eu-1", "get", "nodes,pods", "-A", "-o=name"); strings.Count(got, "node/") != 1 || strings.Count(got, "pod/") != 4 {
 		l.t.Errorf("the remote has %s, want a Node and four Pods", got)
 	}
-	if got := kubectl(l.t, l.kubeconfig, "get", "fxc", "edge-eu-1", "-o=jsonpath={.metadata.labels.region}"); got != "eu" {
-		l.t.Errorf("the label region is %q, want eu", got)
-	}
+	testkit.Equal(l.t, kubectl(l.t, l.kubeconfig, "get", "fxc", "edge-eu-1", "-o=jsonpath={.metadata.labels.region}"), "eu", "the label region")
 	if log, err := os.ReadFile(filepath.Join(l.dir, ".hub", "hub.log")); err != nil || !strings.Contains(string(log), `"level":"debug"`) {
 		l.t.Errorf("the hub does not use the log level of the file: %v", err)
 	}

@@ -89,7 +89,7 @@ func BenchmarkCommands(b *testing.B) {
 
 func adminOf(b *testing.B, hub *fleet.Cluster) client.Client {
 	b.Helper()
-	admin := fleettest.Client(b, hub.Config(), hubv1.AddToScheme)
+	admin := fleettest.Client(b, hub, hubv1.AddToScheme)
 	must(b, admin.Create(b.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubv1.DefaultNamespace}}))
 	for admin.List(b.Context(), &hubv1.ClusterList{}) != nil { // until discovery has the CRD
 		<-time.After(100 * time.Millisecond)

@@ -117,7 +117,7 @@ func registration(name string, remote *fleet.Cluster) *corev1.Secret {
 
 func clientFor(t *testing.T, c *fleet.Cluster) client.Client {
 	t.Helper()
-	return fleettest.Client(t, c.Config(), hubv1.AddToScheme)
+	return fleettest.Client(t, c, hubv1.AddToScheme)
 }
 
 var must, eventually = testkit.Must, testkit.Eventually

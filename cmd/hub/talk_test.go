@@ -168,9 +168,7 @@ func (k *talk) checkTraces() {
 	for key, value := range map[string]string{
 		"service.name": logging.ServiceName, "service.instance.id": "replica-7", "deployment.environment.name": "test",
 	} {
-		if got := k.spans.resource[key]; got != value {
-			k.t.Errorf("%s is %q, want %q", key, got, value)
-		}
+		testkit.Equal(k.t, k.spans.resource[key], value, key)
 	}
 }
 

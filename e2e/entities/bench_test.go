@@ -152,7 +152,6 @@ func (r *benchRemote) count() int {
 	return n
 }
 
-// newField returns a field with new namespaces.
 func newField(b *testing.B, n, remotes int) *field {
 	b.Helper()
 	names := []string{"bench-hub"}
@@ -163,12 +162,12 @@ func newField(b *testing.B, n, remotes int) *field {
 	f := &field{b: b, scheme: fleettest.Scheme(b, addCustom), hub: clusters[0].Config(), n: n}
 	f.hub.QPS = -1
 	installCustom(b, f.hub)
-	f.admin = fleettest.Client(b, f.hub, addCustom)
+	f.admin = fleettest.ClientFor(b, f.hub, addCustom)
 	for i, c := range clusters[1:] {
 		r := &benchRemote{name: names[i+1], config: c.Config(), text: map[string]string{}}
 		r.config.QPS = -1
-		r.client = fleettest.Client(b, r.config, addCustom)
-		r.namespace = fleettest.Namespace(b, r.client, "bench")
+		r.client = fleettest.ClientFor(b, r.config, addCustom)
+		r.namespace = fleettest.Namespace(b, r.client, "bench-")
 		f.watch(r)
 		f.remotes = append(f.remotes, r)
 	}
@@ -271,7 +270,6 @@ func rawApplies(f *field) time.Duration {
 
 const latencies = 300
 
-// measure measures a variant.
 func (f *field) measure(name string, v variant, raw time.Duration) {
 	v.fill(f)
 	before := heap()

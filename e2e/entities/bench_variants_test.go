@@ -25,6 +25,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/e2e/nats"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/entity"
 	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
 	"github.com/clusterfx/clusterfx/reconcilers/entity/natshub"
@@ -65,8 +66,7 @@ func (v *inNATS) fill(f *field) {
 }
 
 func (v *inNATS) put(f *field, key, text string) {
-	_, err := v.kv.Put(f.b.Context(), key, fmt.Appendf(nil, `{"text":%q}`, text))
-	must(f.b, err)
+	must(f.b, testkit.Err(v.kv.Put(f.b.Context(), key, fmt.Appendf(nil, `{"text":%q}`, text))))
 }
 
 func (v *inNATS) start(ctx context.Context, f *field, running *sync.WaitGroup) {
@@ -108,7 +108,7 @@ func (v *inNATS) reported(f *field) error {
 type inKubernetes struct{ namespace string }
 
 func (v *inKubernetes) fill(f *field) {
-	v.namespace = fleettest.Namespace(f.b, f.admin, "bench")
+	v.namespace = fleettest.Namespace(f.b, f.admin, "bench-")
 	inParallel(f.n, func(i int) {
 		must(f.b, f.admin.Create(f.b.Context(), &Custom{
 			ObjectMeta: metav1.ObjectMeta{Namespace: v.namespace, Name: key(i)}, Spec: order{Text: "first"},
@@ -189,7 +189,6 @@ func (v *inKubernetes) reported(f *field) error {
 	return nil
 }
 
-// inParallel calls f for each number.
 func inParallel(n int, f func(int)) {
 	var running sync.WaitGroup
 	next := make(chan int)
@@ -207,7 +206,6 @@ func inParallel(n int, f func(int)) {
 	running.Wait()
 }
 
-// parts returns the parts of a status.
 func parts(value []byte) map[string]entity.Part {
 	return entity.DecodeStatus(value).Clusters
 }

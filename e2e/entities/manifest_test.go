@@ -131,7 +131,6 @@ func freePort(t *testing.T) string {
 	return port
 }
 
-// writeCertificate writes a certificate that is its own authority, and returns its path.
 func writeCertificate(t *testing.T, dir string) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

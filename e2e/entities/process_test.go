@@ -37,7 +37,6 @@ type order struct {
 
 const ordersBucket = "orders"
 
-// variable has the settings of a process.
 const variable = "CLUSTERFX_ENTITIES_PROCESS"
 
 // settings are what a process needs.
@@ -65,7 +64,6 @@ func (s *settings) mayWrite() error {
 	return nil
 }
 
-// dying kills the process before a write.
 type dying struct{ before, writes atomic.Int64 }
 
 func (d *dying) count() {
@@ -199,7 +197,6 @@ type child struct {
 	done chan struct{}
 }
 
-// process starts a process.
 func (s *stage) process(t *testing.T, change func(*settings)) *child {
 	t.Helper()
 	of := settings{NATS: s.url, Kubeconfig: s.kubeconfig, Namespace: s.namespace, Lease: s.lease, Name: "first"}

@@ -46,7 +46,6 @@ const hubID = "hub"
 
 var must, eventually = testkit.Must, testkit.Eventually
 
-// run runs f until the test ends.
 func run(t *testing.T, f func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -54,9 +53,7 @@ func run(t *testing.T, f func(context.Context) error) {
 	go func() { done <- f(ctx) }()
 	t.Cleanup(func() {
 		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		testkit.NoError(t, <-done)
 	})
 }
 
@@ -71,7 +68,6 @@ type stage struct {
 	lease      string
 }
 
-// newStage returns a stage with a server, or with the first of servers of a cluster.
 func newStage(t *testing.T, servers ...*nats.Server) *stage {
 	t.Helper()
 	if len(servers) == 0 {
@@ -83,13 +79,12 @@ func newStage(t *testing.T, servers ...*nats.Server) *stage {
 	cluster := fleettest.Clusters(t, "remote")[0]
 	s.kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
 	must(t, os.WriteFile(s.kubeconfig, cluster.Kubeconfig(), 0o600))
-	s.remote = fleettest.Client(t, cluster.Config())
-	s.namespace = fleettest.Namespace(t, s.remote, "entities")
+	s.remote = fleettest.Client(t, cluster)
+	s.namespace = fleettest.Namespace(t, s.remote, "entities-")
 	s.createBuckets(t, len(servers))
 	return s
 }
 
-// createBuckets creates the buckets, when the server is ready for that.
 func (s *stage) createBuckets(t *testing.T, replicas int) {
 	t.Helper()
 	for _, name := range []string{ordersBucket, entity.StatusBucket(ordersBucket)} {
@@ -173,7 +168,6 @@ func (s *stage) made(t *testing.T) (map[string]string, error) {
 	return found, err
 }
 
-// accept accepts the buckets as they are.
 func (s *stage) accept(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{ordersBucket, entity.StatusBucket(ordersBucket)} {
@@ -182,7 +176,6 @@ func (s *stage) accept(t *testing.T) {
 	}
 }
 
-// orders returns some orders.
 func orders(n int, text string) map[string]string {
 	all := map[string]string{}
 	for i := range n {

@@ -20,6 +20,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fault"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // apiRows are about remotes that respond, but whose API does not work as their modules need it.
@@ -52,8 +53,7 @@ func missingRight(t *testing.T, s *stage) {
 	r.expectMessage(hubv1.ConditionModulesReady, stopwatchName)
 	r.expect(hubv1.ConditionReachable, metav1.ConditionTrue, hubv1.ReasonProbeSucceeded, patience)
 	clerk.Rules = allRights
-	_, err = r.on.MintCertificate(t.Context(), clerk)
-	must(t, err)
+	must(t, testkit.Err(r.on.MintCertificate(t.Context(), clerk)))
 	r.since = time.Now()
 	// The informer retries within half a minute, the maximum backoff of client-go.
 	r.expectReady(patience)
@@ -122,7 +122,6 @@ func (r *remote) expectWidget(admin client.Client, name string) {
 	r.t.Logf("%s: a widget was reconciled after %s", r.name, short(time.Since(began)))
 }
 
-// deadAggregatedAPI is a remote with an aggregated API that no server serves.
 func deadAggregatedAPI(t *testing.T, s *stage) {
 	t.Helper()
 	r := s.remoteOf(t, s.cluster(calm))

@@ -100,7 +100,6 @@ func restless(t *testing.T, s *stage) {
 	t.Logf("%d of %d leases failed while the server moved %d times", r.failed(), finish(), moves)
 }
 
-// edit changes a kubeconfig.
 func edit(t testing.TB, kubeconfig []byte, f func(*clientcmdapi.Config)) []byte {
 	t.Helper()
 	c, err := clientcmd.Load(kubeconfig)

@@ -30,7 +30,6 @@ func TestDoc(t *testing.T) {
 	}
 }
 
-// checkTable checks the rows of a catalogue with so many rows.
 func checkTable(t *testing.T, folder string, proofs map[string]string, letter string, rows int) {
 	t.Helper()
 	for n := range rows {

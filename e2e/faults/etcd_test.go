@@ -24,7 +24,6 @@ type etcd struct {
 // etcdSocket is the file name of the Unix socket on which etcd listens, in its folder.
 const etcdSocket = "etcd:0"
 
-// startEtcd starts an etcd, which is stopped when the test ends.
 func startEtcd(t *testing.T) *etcd {
 	t.Helper()
 	e := &etcd{dir: t.TempDir()}
@@ -92,7 +91,6 @@ func (e *etcd) backUp(t *testing.T) (backup string) {
 	return backup
 }
 
-// restore stops etcd, and starts it with the data of a backup.
 func (e *etcd) restore(t *testing.T, backup string) {
 	t.Helper()
 	e.stop()

@@ -70,7 +70,6 @@ func TestFigure_Isolation(t *testing.T) {
 	})
 }
 
-// measureDuring is measure while these remotes have their faults.
 func (s *stage) measureDuring(t *testing.T, healthy []*remote, faults ...*faultyOnes) []time.Duration {
 	t.Helper()
 	for _, f := range faults {
@@ -95,7 +94,6 @@ func awaitReady(t *testing.T, all []*remote) {
 	}
 }
 
-// writeIn writes once per healthyEvery to each of the remotes until the test ends.
 func (s *stage) writeIn(t *testing.T, all []*remote) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -184,7 +182,6 @@ func (f *faultyOnes) check(t *testing.T) {
 	}
 }
 
-// sixWays registers remotes for the six faults.
 func (s *stage) sixWays(t *testing.T, misbehaving *misbehaviour) []*faultyOnes {
 	t.Helper()
 	of := func(name string, changes ...change) []*remote {

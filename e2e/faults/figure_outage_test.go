@@ -69,7 +69,6 @@ func becomesUnready(r *remote) time.Duration {
 
 func becomesReady(r *remote) time.Duration { return r.expectReady(patience) }
 
-// durations returns a figure that is met if the p99 is not above the goal.
 func durations(what string, goal time.Duration, took []time.Duration) figure {
 	p99 := percentile(took, 99)
 	return figure{
@@ -78,7 +77,6 @@ func durations(what string, goal time.Duration, took []time.Duration) figure {
 	}
 }
 
-// refuseLeases requests leases that are refused, and returns the duration of each.
 func (s *stage) refuseLeases(t *testing.T, all []*remote) []time.Duration {
 	t.Helper()
 	var took []time.Duration
@@ -124,9 +122,7 @@ func (s *stage) stopAll(t *testing.T, all []*remote) []time.Duration {
 				r.expectFenced(t.Context(), c)
 				return nil
 			})
-			if err != nil {
-				t.Error(err)
-			}
+			testkit.NoError(t, err)
 		})
 	}
 	working.Wait()
@@ -136,9 +132,7 @@ func (s *stage) stopAll(t *testing.T, all []*remote) []time.Duration {
 // expectFenced repairs the connection, and checks that a client that has outlived its app is refused and that the API
 // server has not performed its request.
 func (r *remote) expectFenced(ctx context.Context, outlived client.Client) {
-	if err := r.proxy.Set(fault.Pass()); err != nil {
-		r.t.Error(err)
-	}
+	testkit.NoError(r.t, r.proxy.Set(fault.Pass()))
 	request := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.name, Name: "after-the-stop"}}
 	testkit.ErrorIs(r.t, outlived.Create(ctx, request), registry.ErrStopped, r.name, "a request after the stop returns")
 	err := r.stage.clientFor(r.t, r.on.Config()).Get(ctx, client.ObjectKeyFromObject(request), request)

@@ -64,7 +64,6 @@ func (s *stage) noteElection(mgr ctrl.Manager) error {
 	}))
 }
 
-// awaitReady waits until a registry has n remotes and all are Ready, and returns the time.
 func (s *stage) awaitReady(t *testing.T, r *registry.Registry, n int) time.Time {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)

@@ -84,7 +84,6 @@ func printFigures() error {
 	return nil
 }
 
-// percentile returns the p-th percentile of the durations, to about three digits.
 func percentile(all []time.Duration, p int) time.Duration {
 	if len(all) == 0 {
 		return 0

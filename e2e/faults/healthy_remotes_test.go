@@ -69,7 +69,6 @@ func newNeighbours(s *stage, n int, on string) neighbours {
 	return all
 }
 
-// every calls f once per period, until ctx ends. A call that takes longer than the period delays the next.
 func every(ctx context.Context, period time.Duration, f func(ctx context.Context, n int)) {
 	ticker := time.NewTicker(period)
 	defer ticker.Stop()

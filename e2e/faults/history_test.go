@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // history has the versions of every Cluster that the hub's API server sent, and their times. kubectl get --watch shows
@@ -52,9 +53,7 @@ func newHistory(s *stage) *history {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if err := clusters.Start(ctx); err != nil {
-			s.t.Errorf("watch the Clusters: %v", err)
-		}
+		testkit.NoError(s.t, clusters.Start(ctx), "watch the Clusters")
 	}()
 	s.t.Cleanup(func() {
 		cancel()
@@ -134,7 +133,6 @@ func conditionReason(c *hubv1.Cluster, kind string, status metav1.ConditionStatu
 	return one.Reason
 }
 
-// isReady reports whether a Cluster is Ready.
 func isReady(c *hubv1.Cluster) bool {
 	return hasCondition(c, hubv1.ConditionReady, metav1.ConditionTrue, hubv1.ReasonReady)
 }

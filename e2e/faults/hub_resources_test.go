@@ -21,7 +21,6 @@ func TestFaults_OfTheHub(t *testing.T) {
 	t.Run("no time on the processor", noTime)
 }
 
-// expectStayedReady fails the test if a remote was Ready and did not stay Ready.
 func expectStayedReady(t *testing.T, all []*remote, since time.Time) {
 	t.Helper()
 	for _, r := range all {

@@ -23,6 +23,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/app"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -85,7 +86,6 @@ func burn(end time.Time) {
 	}
 }
 
-// hubProcess is a hub that runs in its own process.
 type hubProcess struct {
 	cmd   *exec.Cmd
 	wait  func() error
@@ -129,9 +129,7 @@ func (p *hubProcess) expectAlive(t *testing.T) {
 	must(t, p.cmd.Process.Signal(syscall.SIGTERM))
 	select {
 	case <-p.ended:
-		if err := p.wait(); err != nil {
-			t.Errorf("the hub process ended with error %v, want a clean exit", err)
-		}
+		testkit.NoError(t, p.wait(), "the hub process ended with error")
 	case <-time.After(patience):
 		t.Errorf("the hub process has not ended after %s", patience)
 	}

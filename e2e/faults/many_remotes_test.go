@@ -54,7 +54,6 @@ func (s *stage) newCrowd(t *testing.T, c crowd) []*remote {
 	return all
 }
 
-// countReady returns the number of the remotes that are Ready.
 func countReady(all []*remote) int {
 	n := 0
 	for _, r := range all {
@@ -65,7 +64,6 @@ func countReady(all []*remote) int {
 	return n
 }
 
-// expectAllReady waits until all of the remotes are Ready.
 func expectAllReady(t *testing.T, all []*remote) {
 	t.Helper()
 	eventually(t, func() error {
@@ -83,7 +81,6 @@ func setAll(all []*remote, f fault.Fault) {
 	}
 }
 
-// expectAll calls expect for every remote, and returns the duration of each.
 func expectAll(all []*remote, expect func(*remote) time.Duration) []time.Duration {
 	var took []time.Duration
 	for _, r := range all {

@@ -99,7 +99,6 @@ func (m *misbehaviour) loops(p registry.Remote) error {
 		}))
 }
 
-// widgetKind is the kind that the module widgets watches.
 var widgetKind = schema.GroupVersionKind{Group: "faults.example.com", Version: "v1", Kind: "Widget"}
 
 func (w *stopwatch) watchWidgets(p registry.Remote) error {

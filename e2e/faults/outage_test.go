@@ -17,6 +17,7 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fault"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // outageRows are about the network to a remote: outages, latency, bandwidth and load.
@@ -72,9 +73,7 @@ func lostAnswers(t *testing.T, s *stage) {
 	r.set(fault.LoseAnswers())
 	written := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.name, Name: "unheard"}}
 	err := r.lease(func(ctx context.Context, c client.Client) error { return c.Create(ctx, written) })
-	if err == nil {
-		t.Error("a write whose response is lost succeeds, want an error")
-	}
+	testkit.Fails(t, err, "a write whose response is lost succeeds")
 	r.expect(hubv1.ConditionReachable, metav1.ConditionFalse, hubv1.ReasonTimedOut, detectSilent)
 	direct := s.clientFor(t, r.on.Config())
 	must(t, direct.Get(t.Context(), client.ObjectKeyFromObject(written), &corev1.ConfigMap{}))

@@ -58,7 +58,6 @@ func (s *stage) remoteOf(t *testing.T, on *fleet.Cluster) *remote {
 
 var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
 
-// nameOf returns a name for a Cluster, derived from the name of the test.
 func nameOf(t *testing.T) string {
 	t.Helper()
 	last := t.Name()[strings.LastIndex(t.Name(), "/")+1:]
@@ -66,14 +65,12 @@ func nameOf(t *testing.T) string {
 	return strings.TrimRight(last[:min(len(last), 50)], "-")
 }
 
-// change changes the spec of a Cluster.
 type change func(*hubv1.ClusterSpec)
 
 // quick has the shortest period of the probe that keeps the timeout of three seconds, because a busy machine may not
 // respond faster. It is for tests that do not measure time.
 func quick(s *hubv1.ClusterSpec) { s.Probe = hubv1.ProbeSpec{PeriodSeconds: 3, TimeoutSeconds: 3} }
 
-// runs returns a change that selects modules.
 func runs(modules ...string) change {
 	return func(s *hubv1.ClusterSpec) { s.Modules = modules }
 }
@@ -150,9 +147,7 @@ func (r *remote) deregister() {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.t.Context()), patience)
 	defer cancel()
-	if _, err := r.stage.history.await(ctx, r.name, r.since, isGone); err != nil {
-		r.t.Errorf("the Cluster is not removed: %v", err)
-	}
+	testkit.NoError(r.t, testkit.Err(r.stage.history.await(ctx, r.name, r.since, isGone)), "the Cluster is not removed")
 }
 
 // leave deletes the Cluster and its Secret.
@@ -163,13 +158,10 @@ func (r *remote) leave() {
 	cluster, secret := &hubv1.Cluster{}, &corev1.Secret{}
 	cluster.Name, secret.Name, secret.Namespace = r.name, r.name, hubv1.DefaultNamespace
 	for _, one := range []client.Object{cluster, secret} {
-		if err := client.IgnoreNotFound(r.stage.admin.Delete(ctx, one)); err != nil {
-			r.t.Error(err)
-		}
+		testkit.NoError(r.t, client.IgnoreNotFound(r.stage.admin.Delete(ctx, one)))
 	}
 }
 
-// set applies a fault to the connection of the remote.
 func (r *remote) set(f fault.Fault) {
 	r.t.Helper()
 	must(r.t, r.proxy.Set(f))
@@ -199,7 +191,6 @@ func (r *remote) expect(kind string, status metav1.ConditionStatus, reason strin
 	return r.awaits(what, bound, func(c *hubv1.Cluster) bool { return hasCondition(c, kind, status, reason) })
 }
 
-// expectReady is expect for the condition Ready.
 func (r *remote) expectReady(bound time.Duration) time.Duration {
 	r.t.Helper()
 	return r.awaits("Ready", bound, isReady)
@@ -221,7 +212,6 @@ func (r *remote) awaits(what string, bound time.Duration, want func(*hubv1.Clust
 	return took
 }
 
-// message returns the message of a condition.
 func (r *remote) message(kind string) string {
 	versions, _ := r.stage.history.since(r.name, time.Now())
 	if len(versions) == 0 || versions[len(versions)-1].cluster == nil {
@@ -246,19 +236,15 @@ func (r *remote) fingerprint() string {
 // expectMessage fails the test unless the message of a condition contains the text.
 func (r *remote) expectMessage(kind, text string) {
 	r.t.Helper()
-	if got := r.message(kind); !strings.Contains(got, text) {
-		r.t.Errorf("the message of %s lacks %q: %s", kind, text, got)
-	}
+	testkit.Has(r.t, r.message(kind), text, "the message of", kind)
 }
 
-// epoch returns the epoch of the remote's last app.
 func (r *remote) epoch() int64 {
 	_, hub := r.stage.running.with(r.name)
 	info, _ := hub.Status(registry.ClusterName(r.name))
 	return info.Epoch
 }
 
-// lease calls f with the remote's client.
 func (r *remote) lease(f func(context.Context, client.Client) error) error {
 	_, hub := r.stage.running.with(r.name)
 	return hub.WithClient(r.t.Context(), registry.ClusterName(r.name), f)
@@ -320,13 +306,11 @@ func (r *remote) staysReady(epoch int64, d time.Duration) {
 	testkit.Equal(r.t, r.epoch(), epoch, "the app of", r.name, "restarted: epoch")
 }
 
-// readySince returns the time at which the Cluster became Ready.
 func (r *remote) readySince() time.Time {
 	versions, _ := r.stage.history.since(r.name, r.since)
 	return readySince(versions[0].cluster)
 }
 
-// readySince returns the time at which a Cluster became Ready, or zero if it is not Ready.
 func readySince(c *hubv1.Cluster) time.Time {
 	if c == nil {
 		return time.Time{}
@@ -351,7 +335,6 @@ func (r *remote) agent() string {
 	return "clusterfx/" + hub + "/" + r.name + "/"
 }
 
-// waits waits for a duration, without a change to the remote.
 func (r *remote) waits(d time.Duration) {
 	r.t.Helper()
 	timer := time.NewTimer(d)
@@ -376,7 +359,6 @@ func (r *remote) epochsSince(first int64) int {
 	return len(epochs)
 }
 
-// fill creates n objects of a size in the remote's namespace.
 func (r *remote) fill(n, size int) {
 	r.t.Helper()
 	admin := r.stage.clientFor(r.t, r.on.Config())

@@ -85,9 +85,7 @@ func newStage(t *testing.T, o stageOptions, clusters ...string) *stage {
 func (s *stage) newCluster(t testing.TB, name string) *fleet.Cluster {
 	t.Helper()
 	c, err := s.fleet.Create(t.Context(), name, s.options.flags[name]...)
-	if err != nil {
-		t.Errorf("start a cluster: %v", err)
-	}
+	testkit.NoError(t, err, "start a cluster")
 	return c
 }
 
@@ -100,13 +98,10 @@ func (s *stage) newHubCluster(t *testing.T) *fleet.Cluster {
 	}
 	s.etcd = startEtcd(t)
 	c, err := s.etcd.fleet(t, s.options.fleet).Create(t.Context(), name, s.options.flags[name]...)
-	if err != nil {
-		t.Errorf("start the hub's cluster: %v", err)
-	}
+	testkit.NoError(t, err, "start the hub's cluster")
 	return c
 }
 
-// cluster returns the cluster with a name.
 func (s *stage) cluster(name string) *fleet.Cluster {
 	c := s.fleet.Cluster(name)
 	if c == nil {
@@ -136,14 +131,12 @@ func (s *stage) hubOptions(replica string) app.Options {
 // replica is the name of the hub in user agents.
 const replica = "faults"
 
-// module returns a module that gives the registry of a hub to the tests.
 func (s *stage) module(replica string) registry.Module {
 	return registry.NewModule("stage", registry.ModuleOptions{
 		HubRuns: registry.WithRemotes, Hub: fx.Invoke(func(r *registry.Registry) { s.running.add(replica, r) }),
 	})
 }
 
-// startHub runs a hub, or the replicas of the options, until stop is called, or the test ends.
 func (s *stage) startHub() (stop func()) {
 	s.t.Helper()
 	s.running.clear()
@@ -156,9 +149,7 @@ func (s *stage) startHub() (stop func()) {
 	for _, name := range names {
 		options := s.hubOptions(name)
 		ended.Go(func() {
-			if err := app.Run(ctx, options); err != nil {
-				s.t.Errorf("run the hub: %v", err)
-			}
+			testkit.NoError(s.t, app.Run(ctx, options), "run the hub")
 		})
 	}
 	stop = sync.OnceFunc(func() {
@@ -185,7 +176,7 @@ func (s *stage) remotes() *registry.Registry {
 // clientFor returns a client without a cache, whose connections are closed when the test ends.
 func (s *stage) clientFor(t testing.TB, config *rest.Config) client.Client {
 	t.Helper()
-	return fleettest.Client(t, config, hubv1.AddToScheme)
+	return fleettest.ClientFor(t, config, hubv1.AddToScheme)
 }
 
 func namespace(name string) *corev1.Namespace {
@@ -194,7 +185,6 @@ func namespace(name string) *corev1.Namespace {
 
 var must, eventually = testkit.Must, testkit.Eventually
 
-// conditionText formats the conditions of a Cluster for a failure message.
 func conditionText(c *hubv1.Cluster) string {
 	text := fmt.Sprintf("generation %d, observed %d", c.Generation, c.Status.ObservedGeneration)
 	for _, one := range c.Status.Conditions {

@@ -118,7 +118,6 @@ func (w *stopwatch) overlaps() []string {
 	return append([]string(nil), w.overlap...)
 }
 
-// reconciles returns the number of reconciles of an object in a remote.
 func (w *stopwatch) reconciles(cluster, object string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -181,7 +180,6 @@ func (w *stopwatch) between(cluster registry.ClusterName, from, to time.Time) (s
 	return during(l.done, from, to), unseen
 }
 
-// during returns the durations that began between two times.
 func during(samples []sample, from, to time.Time) []time.Duration {
 	var took []time.Duration
 	for _, s := range samples {

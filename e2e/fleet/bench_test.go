@@ -10,6 +10,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // BenchmarkFleet_Create reports the start time of clusters, one after the other and several at once, and the memory of
@@ -23,9 +24,7 @@ func BenchmarkFleet_Create(b *testing.B) {
 				var starting sync.WaitGroup
 				for i := range together {
 					starting.Go(func() {
-						if _, err := f.Create(b.Context(), fmt.Sprintf("c%d-%d", round, i)); err != nil {
-							b.Error(err)
-						}
+						testkit.NoError(b, testkit.Err(f.Create(b.Context(), fmt.Sprintf("c%d-%d", round, i))))
 					})
 				}
 				starting.Wait()

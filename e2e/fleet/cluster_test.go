@@ -65,7 +65,6 @@ func TestCreate_flags(t *testing.T) {
 	g.Expect(listAt(t, c, other)).To(MatchError(ContainSubstring("x509")))
 }
 
-// listAt lists ConfigMaps at another address of a cluster.
 func listAt(t *testing.T, c *fleet.Cluster, addr netip.Addr) error {
 	t.Helper()
 	elsewhere, err := fleet.At(c.Kubeconfig(), addr)

@@ -31,22 +31,16 @@ func TestFleet_Create(t *testing.T) {
 			}
 		}
 		write(t, clientFor(t, a.Config()), "only-in-a")
-		if err := read(t.Context(), clientFor(t, b.Config()), "only-in-a"); err == nil {
-			t.Error("cluster b has an object of cluster a")
-		}
+		testkit.Fails(t, read(t.Context(), clientFor(t, b.Config()), "only-in-a"), "cluster b has an object of cluster a")
 		stranger := a.Config()
 		stranger.Host = b.Server()
-		if err := list(t.Context(), clientFor(t, stranger)); err == nil {
-			t.Error("the administrator of cluster a has access to cluster b")
-		}
+		testkit.Fails(t, list(t.Context(), clientFor(t, stranger)), "the administrator of cluster a has access to cluster b")
 	})
 
 	t.Run("names that cannot be used are refused", func(t *testing.T) {
 		t.Parallel()
 		for _, name := range []string{"", "A", "a/b", "-a", "_etcd", strings.Repeat("x", 41)} {
-			if _, err := fleettest.Shared(t).Create(t.Context(), name); err == nil {
-				t.Errorf("Create accepts the name %q, want an error", name)
-			}
+			testkit.Fails(t, testkit.Err(fleettest.Shared(t).Create(t.Context(), name)), "Create accepts the name", name)
 		}
 	})
 
@@ -76,17 +70,13 @@ func TestFleet_Close(t *testing.T) {
 	for !isDir(filepath.Join(f.Dir(), "late")) {
 		runtime.Gosched()
 	}
-	if _, err := f.Create(t.Context(), "late"); err == nil {
-		t.Error("Create accepts a name again, want an error")
-	}
+	testkit.Fails(t, testkit.Err(f.Create(t.Context(), "late")), "Create accepts a name again")
 	pids := f.Processes()
 
 	begin := time.Now()
 	testkit.Must(t, f.Close(t.Context()))
 	t.Logf("closed after %s", time.Since(begin).Round(time.Millisecond))
-	if err := <-starting; err == nil {
-		t.Error("a cluster starts in a closed fleet, want an error")
-	}
+	testkit.Fails(t, <-starting, "a cluster starts in a closed fleet")
 	for name, pid := range pids {
 		if alive(pid) {
 			t.Errorf("%s still runs", name)
@@ -95,9 +85,7 @@ func TestFleet_Close(t *testing.T) {
 	if isDir(f.Dir()) {
 		t.Errorf("%s still exists", f.Dir())
 	}
-	if err := f.Close(t.Context()); err != nil {
-		t.Errorf("close again: %v", err)
-	}
+	testkit.NoError(t, f.Close(t.Context()), "close again")
 }
 
 func TestNew_Dir(t *testing.T) {
@@ -106,9 +94,7 @@ func TestNew_Dir(t *testing.T) {
 	precious := filepath.Join(dir, "precious")
 	testkit.Must(t, os.WriteFile(precious, nil, 0o600))
 	f := fleettest.New(t, fleet.Options{Dir: dir})
-	if _, err := fleet.New(t.Context(), fleet.Options{Dir: dir}); err == nil {
-		t.Error("two fleets share a folder")
-	}
+	testkit.Fails(t, testkit.Err(fleet.New(t.Context(), fleet.Options{Dir: dir})), "two fleets share a folder")
 	testkit.Must(t, f.Close(t.Context()))
 	left, err := os.ReadDir(dir)
 	if err != nil || len(left) != 1 {

@@ -53,7 +53,6 @@ func TestParent(t *testing.T) {
 	select {}
 }
 
-// killParent runs this binary as a parent, and kills it as soon as its fleet runs.
 func killParent(t *testing.T, p plan) offspring {
 	t.Helper()
 	text, err := json.Marshal(p)

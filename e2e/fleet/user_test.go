@@ -21,7 +21,6 @@ import (
 // remembered is longer than the time for which an API server caches that a token is valid.
 const remembered = 20 * time.Second
 
-// mint is a function that mints a credential.
 type mint func(context.Context, fleet.User) (*fleet.Credential, error)
 
 // mints returns the functions that mint a credential, by the kind of credential.

@@ -11,7 +11,7 @@ import (
 
 // TestHub installs a hub, upgrades and disturbs it, and uninstalls it.
 func TestHub(t *testing.T) {
-	s := newSite(t)
+	s := newInstallation(t)
 	defer s.summary.write(t, s.root)
 	for _, step := range []struct {
 		name string

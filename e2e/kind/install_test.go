@@ -17,7 +17,7 @@ import (
 	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
-func (s *site) startClusters() string {
+func (s *installation) startClusters() string {
 	for _, name := range []string{"hub", first, second} {
 		if _, err := s.fleet.Create(s.t.Context(), name); err != nil {
 			s.t.Fatal(err)
@@ -32,7 +32,7 @@ func (s *site) startClusters() string {
 	return ""
 }
 
-func (s *site) loadImages() string {
+func (s *installation) loadImages() string {
 	s.images[stock] = os.Getenv("HUB_IMAGE")
 	s.build(stock, "./cmd/hub")
 	s.build(own, "./examples/podcount")
@@ -44,7 +44,7 @@ func (s *site) loadImages() string {
 }
 
 // build compiles a program for this machine and, unless there is an image, builds an image that contains nothing else.
-func (s *site) build(name, pkg string) {
+func (s *installation) build(name, pkg string) {
 	s.t.Helper()
 	binary := filepath.Join(s.dir, name)
 	s.run("env", "CGO_ENABLED=0", "go", "build", "-tags=nodev", "-trimpath", "-ldflags=-s -w", "-o", binary, pkg)
@@ -63,7 +63,7 @@ func (s *site) build(name, pkg string) {
 	s.run("docker", "build", "--build-arg", "BASE=scratch", "-t", s.images[name], context)
 }
 
-func (s *site) size(image string) string {
+func (s *installation) size(image string) string {
 	s.t.Helper()
 	out := s.run("sh", "-c", "docker save "+image+" | gzip -9 | wc -c")
 	var n float64
@@ -75,7 +75,7 @@ func (s *site) size(image string) string {
 
 // overlay writes a kustomization with the image of a program and components of config, as a user of the manifests does, and
 // returns its folder.
-func (s *site) overlay(program string, components ...string) string {
+func (s *installation) overlay(program string, components ...string) string {
 	s.t.Helper()
 	dir := filepath.Join(s.dir, "overlay")
 	testkit.Must(s.t, os.MkdirAll(dir, 0o755))
@@ -99,7 +99,7 @@ func write(t *testing.T, path, text string) {
 	testkit.Must(t, os.WriteFile(path, []byte(text), 0o644))
 }
 
-func (s *site) deploy() string {
+func (s *installation) deploy() string {
 	s.kubectl(s.hub, "apply", "--server-side", "-k", s.overlay(stock))
 	s.rollout()
 	s.summary.show("hub check", s.program(stock, "check"))
@@ -108,12 +108,12 @@ func (s *site) deploy() string {
 }
 
 // rollout waits until all Pods of the hub have the last change.
-func (s *site) rollout() {
+func (s *installation) rollout() {
 	s.t.Helper()
 	s.kubectl(s.hub, "rollout", "status", "deployment/clusterfx-hub", "-n", namespace, "--timeout", soon.String())
 }
 
-func (s *site) register() string {
+func (s *installation) register() string {
 	for _, name := range []string{first, second} {
 		remote := s.remote(name)
 		s.before[name] = s.accounts(remote)
@@ -125,7 +125,7 @@ func (s *site) register() string {
 }
 
 // registerWith registers a remote, or updates its permissions for the modules of another program.
-func (s *site) registerWith(program string, remote *fleet.Cluster) {
+func (s *installation) registerWith(program string, remote *fleet.Cluster) {
 	s.t.Helper()
 	server, err := remote.InsideServer()
 	testkit.Must(s.t, err)
@@ -133,25 +133,25 @@ func (s *site) registerWith(program string, remote *fleet.Cluster) {
 }
 
 // accounts lists the ServiceAccounts, Secrets, roles and bindings of a cluster.
-func (s *site) accounts(c *fleet.Cluster) string {
+func (s *installation) accounts(c *fleet.Cluster) string {
 	s.t.Helper()
 	return s.kubectl(c, "get", "serviceaccounts,secrets,roles,rolebindings,clusterroles,clusterrolebindings", "-A", "-o", "name")
 }
 
 // ready waits until all Clusters are Ready, as a script of a user does.
-func (s *site) ready() {
+func (s *installation) ready() {
 	s.t.Helper()
 	s.kubectl(s.hub, "wait", "--for=condition=Ready", "clusters.clusterfx.dev", "--all", "--timeout", soon.String())
 }
 
-func (s *site) inventory() string {
+func (s *installation) inventory() string {
 	for _, name := range []string{first, second} {
 		expect(s.t, "1 1", func() string { return s.field(name, "{.status.inventory.nodes} {.status.inventory.readyNodes}") })
 	}
 	return "status.inventory: nodes 1, readyNodes 1"
 }
 
-func (s *site) deregister() string {
+func (s *installation) deregister() string {
 	for _, name := range []string{first, second} {
 		remote := s.remote(name)
 		s.program(own, "deregister", name, "--yes", "--cluster-kubeconfig", kubeconfig(remote))
@@ -161,7 +161,7 @@ func (s *site) deregister() string {
 	return "the same ServiceAccounts, Secrets, roles and bindings as before; no Cluster and no Secret in the hub"
 }
 
-func (s *site) remove() string {
+func (s *installation) remove() string {
 	s.removeFinalizers()
 	s.kubectl(s.hub, "delete", "-k", s.overlay(stock, "sharding"), "--timeout", soon.String())
 	left := s.kubectl(s.hub, "get", "clusterroles,clusterrolebindings,customresourcedefinitions,namespaces", "-o", "name")

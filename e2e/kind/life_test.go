@@ -19,7 +19,7 @@ import (
 
 // upgrade replaces the stock hub by a hub with another module. The permissions of the module are granted first in the
 // hub, and then in the remotes.
-func (s *site) upgrade() string {
+func (s *installation) upgrade() string {
 	roles := filepath.Join(s.dir, "roles.yaml")
 	write(s.t, roles, s.run(filepath.Join(s.dir, own), "rbac", "--in=hub"))
 	s.kubectl(s.hub, "apply", "--server-side", "--force-conflicts", "-f", roles)
@@ -35,7 +35,7 @@ func (s *site) upgrade() string {
 	return "before the remotes were registered again: " + lacking
 }
 
-func (s *site) podcount() string {
+func (s *installation) podcount() string {
 	for _, name := range []string{first, second} {
 		s.expectCounted(s.remote(name))
 	}
@@ -46,14 +46,12 @@ func (s *site) podcount() string {
 	return "Pods counted in the hub, a greeting copied into the remotes"
 }
 
-// greeting returns the greeting that a remote has.
-func (s *site) greeting(c *fleet.Cluster) string {
+func (s *installation) greeting(c *fleet.Cluster) string {
 	s.t.Helper()
 	return s.kubectl(c, "get", "configmap", "greeting", "-n", "default", "--ignore-not-found", "-o", "jsonpath={.data.text}")
 }
 
-// expectCounted waits until the hub's count of a remote's Pods equals the count of kubectl.
-func (s *site) expectCounted(c *fleet.Cluster) {
+func (s *installation) expectCounted(c *fleet.Cluster) {
 	s.t.Helper()
 	eventually(s.t, func() error {
 		pods := s.kubectl(c, "get", "pods", "-n", "kube-system", "-o", "name")
@@ -67,8 +65,7 @@ func (s *site) expectCounted(c *fleet.Cluster) {
 	})
 }
 
-// token returns the hub's token for a remote.
-func (s *site) token(name string) string {
+func (s *installation) token(name string) string {
 	s.t.Helper()
 	text := s.kubectl(s.hub, "get", "secret", name, "-n", namespace, "-o", "jsonpath={.data.token}")
 	data, err := base64.StdEncoding.DecodeString(text)
@@ -76,7 +73,7 @@ func (s *site) token(name string) string {
 	return string(data)
 }
 
-func (s *site) rotate() string {
+func (s *installation) rotate() string {
 	remote := s.remote(first)
 	old := s.token(first)
 	testkit.Must(s.t, whoami(s.t, remote, old))
@@ -98,7 +95,7 @@ func (s *site) rotate() string {
 
 // freeze pauses a remote, which is not Ready until it continues. Meanwhile the Pods of the hub stay ready and the other
 // remote works.
-func (s *site) freeze() string {
+func (s *installation) freeze() string {
 	begin := time.Now()
 	testkit.Must(s.t, s.remote(second).Pause())
 	expectReady := func(name, status string) {
@@ -129,7 +126,7 @@ func (s *site) freeze() string {
 }
 
 // kill kills the process that holds the lease, without notice, and checks that the other process takes over.
-func (s *site) kill() string {
+func (s *installation) kill() string {
 	s.t.Helper()
 	holder := s.holder()
 	begin := time.Now()
@@ -151,7 +148,7 @@ func (s *site) kill() string {
 }
 
 // killPod kills the process of a Pod on its node: kubectl would send SIGTERM first, even with --force.
-func (s *site) killPod(pod string) {
+func (s *installation) killPod(pod string) {
 	s.t.Helper()
 	server, err := s.hub.InsideServer()
 	testkit.Must(s.t, err)
@@ -161,8 +158,7 @@ func (s *site) killPod(pod string) {
 		"kill -9 $(crictl inspect -o go-template --template '{{.info.pid}}' $(crictl ps -q --name hub --label io.kubernetes.pod.name="+pod+"))")
 }
 
-// holder returns the identity of the lease's holder.
-func (s *site) holder() string {
+func (s *installation) holder() string {
 	s.t.Helper()
 	return s.kubectl(s.hub, "get", "leases", "-n", namespace, "-o", "jsonpath={.items[0].spec.holderIdentity}")
 }

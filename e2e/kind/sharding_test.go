@@ -17,7 +17,7 @@ import (
 const rolledOut = 8 * time.Minute
 
 // change installs the hub with a module of one's own again, with components of config, and waits until all Pods are the new ones.
-func (s *site) change(components ...string) time.Duration {
+func (s *installation) change(components ...string) time.Duration {
 	s.t.Helper()
 	begin := time.Now()
 	s.kubectl(s.hub, "apply", "--server-side", "--force-conflicts", "-k", s.overlay(own, components...))
@@ -31,7 +31,7 @@ func (s *site) change(components ...string) time.Duration {
 var liveReplica = regexp.MustCompile(`(?m)^clusterfx-hub-\S+ +Live `)
 
 // expectReplicas waits until so many replicas are live, hold all shards, and run the remotes.
-func (s *site) expectReplicas(n int) {
+func (s *installation) expectReplicas(n int) {
 	s.t.Helper()
 	eventually(s.t, func() error {
 		out := s.program(own, "get", "runners")
@@ -49,7 +49,7 @@ func (s *site) expectReplicas(n int) {
 }
 
 // share lets three replicas share the remotes, kills the one that runs a remote, and goes back to leader mode.
-func (s *site) share() string {
+func (s *installation) share() string {
 	there := s.change("sharding")
 	s.expectReplicas(3)
 	s.summary.show("hub get runners", s.program(own, "get", "runners"))
@@ -79,7 +79,7 @@ func (s *site) share() string {
 }
 
 // removeFinalizers removes what keeps the namespace of a hub that has been in Sharded mode, as docs/operating.md says.
-func (s *site) removeFinalizers() {
+func (s *installation) removeFinalizers() {
 	s.t.Helper()
 	s.kubectl(s.hub, "scale", "deployment", "clusterfx-hub", "-n", namespace, "--replicas=0")
 	s.kubectl(s.hub, "wait", "--for=delete", "pod", "-n", namespace, "-l", "app.kubernetes.io/name=clusterfx", "--timeout", soon.String())

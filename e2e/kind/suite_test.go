@@ -40,8 +40,8 @@ const (
 	commandTimeout = 15 * time.Minute
 )
 
-// site is the installation that the steps share.
-type site struct {
+// installation is the installation that the steps share.
+type installation struct {
 	t       *testing.T // of the step
 	root    string     // of the repository
 	dir     string     // for binaries, kubeconfigs and manifests
@@ -53,7 +53,7 @@ type site struct {
 	tool    string
 }
 
-func newSite(t *testing.T) *site {
+func newInstallation(t *testing.T) *installation {
 	t.Helper()
 	if out, err := exec.CommandContext(t.Context(), "docker", "version").CombinedOutput(); err != nil {
 		t.Fatalf("these tests need a Docker daemon that this user may use: %v: %s", err, out)
@@ -62,29 +62,26 @@ func newSite(t *testing.T) *site {
 	testkit.Must(t, err)
 	kubectl, err := fleet.Binary("kubectl")
 	testkit.Must(t, err)
-	return &site{
+	return &installation{
 		root: root, dir: t.TempDir(), tool: kubectl, summary: &summary{},
 		fleet:  fleettest.New(t, fleet.Options{Provider: fleet.Kind, Image: os.Getenv("KIND_NODE_IMAGE")}),
 		images: map[string]string{}, before: map[string]string{},
 	}
 }
 
-// remote returns the cluster of a remote.
-func (s *site) remote(name string) *fleet.Cluster { return s.fleet.Cluster(name) }
+func (s *installation) remote(name string) *fleet.Cluster { return s.fleet.Cluster(name) }
 
 // kubeconfig returns the path of an administrator's kubeconfig.
 func kubeconfig(c *fleet.Cluster) string { return filepath.Join(c.Dir(), "admin.kubeconfig") }
 
-// run runs a program until it ends and returns its stdout.
-func (s *site) run(program string, args ...string) string {
+func (s *installation) run(program string, args ...string) string {
 	s.t.Helper()
 	out, err := s.try(program, args...)
 	testkit.Must(s.t, err)
 	return out
 }
 
-// try is run for a program that may fail.
-func (s *site) try(program string, args ...string) (string, error) {
+func (s *installation) try(program string, args ...string) (string, error) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), commandTimeout)
 	defer cancel()
@@ -99,27 +96,25 @@ func (s *site) try(program string, args ...string) (string, error) {
 	return stdout.String(), nil
 }
 
-// kubectl runs kubectl against a cluster as its administrator.
-func (s *site) kubectl(c *fleet.Cluster, args ...string) string {
+func (s *installation) kubectl(c *fleet.Cluster, args ...string) string {
 	s.t.Helper()
 	return s.run(s.tool, append([]string{"--kubeconfig", kubeconfig(c)}, args...)...)
 }
 
 // program runs a program of this repository against the hub.
-func (s *site) program(name string, args ...string) string {
+func (s *installation) program(name string, args ...string) string {
 	s.t.Helper()
 	return s.run(filepath.Join(s.dir, name), append(args, "--kubeconfig", kubeconfig(s.hub))...)
 }
 
 // field returns a field of the Cluster of a remote.
-func (s *site) field(name, path string) string {
+func (s *installation) field(name, path string) string {
 	s.t.Helper()
 	return s.kubectl(s.hub, "get", "clusters.clusterfx.dev", name, "-o", "jsonpath="+path)
 }
 
 var eventually = testkit.Eventually
 
-// expect waits until got returns the wanted text.
 func expect(t *testing.T, want string, got func() string) {
 	t.Helper()
 	eventually(t, func() error {
@@ -131,7 +126,7 @@ func expect(t *testing.T, want string, got func() string) {
 }
 
 // explain logs the state of the management cluster after a failed step.
-func (s *site) explain() {
+func (s *installation) explain() {
 	s.t.Helper()
 	if !s.t.Failed() || s.hub == nil {
 		return
@@ -147,7 +142,6 @@ func (s *site) explain() {
 	}
 }
 
-// whoami sends a SelfSubjectReview with a token to a cluster.
 func whoami(t *testing.T, c *fleet.Cluster, token string) error {
 	t.Helper()
 	config := rest.AnonymousClientConfig(c.Config())

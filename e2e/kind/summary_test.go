@@ -26,7 +26,6 @@ func (s *summary) version(what, version string) {
 	s.versions = append(s.versions, fmt.Sprintf("| %s | %s |", what, strings.TrimSpace(version)))
 }
 
-// step records a step, its duration and its note.
 func (s *summary) step(name string, took time.Duration, seen string) {
 	s.steps = append(s.steps, fmt.Sprintf("| %d | %s | %.1f s | %s |", len(s.steps)+1, name, took.Seconds(), seen))
 }

@@ -86,9 +86,7 @@ func comeAndGo(t *testing.T, r *registry.Registry, name registry.ClusterName, co
 	defer cancel()
 	var work sync.WaitGroup
 	ensure := func() {
-		if err := r.Ensure(name, config); err != nil {
-			t.Errorf("Ensure: %v", err)
-		}
+		testkit.NoError(t, r.Ensure(name, config), "Ensure")
 	}
 	end := func(f func(context.Context, registry.ClusterName) error) func() {
 		return func() {
@@ -104,9 +102,7 @@ func comeAndGo(t *testing.T, r *registry.Registry, name registry.ClusterName, co
 		work.Wait()
 	}
 	if i%12 == 1 {
-		if err := r.WaitReady(ctx, name); err != nil {
-			t.Errorf("WaitReady: %v", err)
-		}
+		testkit.NoError(t, r.WaitReady(ctx, name), "WaitReady")
 	}
 	work.Go(end(r.Stop))
 	work.Go(end(r.Remove))
@@ -117,21 +113,18 @@ func comeAndGo(t *testing.T, r *registry.Registry, name registry.ClusterName, co
 	}
 }
 
-// markDuring has the reconcilers of remotes mark objects until over is called, and sends the duration of each mark.
 func markDuring(t *testing.T, asides []*bystander) (over func(), latencies <-chan []time.Duration) {
 	t.Helper()
 	ended := make(chan struct{})
 	result := make(chan []time.Duration, 1)
-	direct := map[string]client.Client{one: fleettest.Client(t, fleettest.Cluster(t, one).Config(), hubv1.AddToScheme), two: fleettest.Client(t, fleettest.Cluster(t, two).Config(), hubv1.AddToScheme)}
+	direct := map[string]client.Client{one: fleettest.Client(t, fleettest.Cluster(t, one), hubv1.AddToScheme), two: fleettest.Client(t, fleettest.Cluster(t, two), hubv1.AddToScheme)}
 	go func() {
 		var all []time.Duration
 		defer func() { result <- all }()
 		for i := 0; ; i++ {
 			b := asides[i%len(asides)]
 			took, err := awaitMark(context.WithoutCancel(t.Context()), direct[b.cluster], b.name)
-			if err != nil {
-				t.Error(err)
-			}
+			testkit.NoError(t, err)
 			all = append(all, took)
 			select {
 			case <-ended:
@@ -243,11 +236,10 @@ func checkLives(t *testing.T, remotes map[string]*fleet.Cluster, name registry.C
 	return len(acted)
 }
 
-// idOf returns the identity of a cluster.
 func idOf(t *testing.T, c *fleet.Cluster) string {
 	t.Helper()
 	var system corev1.Namespace
-	must(t, fleettest.Client(t, c.Config(), hubv1.AddToScheme).Get(t.Context(), client.ObjectKey{Name: metav1.NamespaceSystem}, &system))
+	must(t, fleettest.Client(t, c, hubv1.AddToScheme).Get(t.Context(), client.ObjectKey{Name: metav1.NamespaceSystem}, &system))
 	return string(system.UID)
 }
 

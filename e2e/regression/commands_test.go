@@ -91,7 +91,7 @@ func TestCanary_Commands(t *testing.T) {
 	fleettest.Slow(t, "./registry/kubeconfig TestDiscreet_Status")
 	t.Parallel()
 	hub := takeHub(t)
-	direct, path := fleettest.Client(t, hub.Config(), hubv1.AddToScheme), filepath.Join(t.TempDir(), "hub")
+	direct, path := fleettest.Client(t, hub, hubv1.AddToScheme), filepath.Join(t.TempDir(), "hub")
 	must(t, os.WriteFile(path, hub.Kubeconfig(), 0o600))
 	scripts, shared := commandEchoes(), echoes()
 	for _, about := range []string{"probe", "redirect", "malformed", "renewal"} {

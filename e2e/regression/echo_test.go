@@ -166,7 +166,6 @@ func inType(w http.ResponseWriter, _ *http.Request, token string) bool {
 	return true
 }
 
-// inWatch limits a script to watches.
 func inWatch(script echoing) echoing {
 	return when(func(r *http.Request) bool {
 		watch := r.URL.Query().Get("watch")

@@ -45,7 +45,6 @@ const (
 	fewSeries     = 10
 )
 
-// exceeds returns the resources of which a footprint has more than another footprint.
 func (f footprint) exceeds(before footprint) []string {
 	var all []string
 	add := func(exceeded bool, what string) {

@@ -14,6 +14,7 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -34,7 +35,6 @@ type bystander struct {
 	last            error
 }
 
-// leaseEvery is the time between two leases of a bystander.
 const leaseEvery = 20 * time.Millisecond
 
 // overload is the FailureThreshold of a remote whose probes, with a timeout of one second, may fail because the machine of the
@@ -121,9 +121,7 @@ func (b *bystander) expectUnaware() {
 	if info.State != state.StateReady || info.Epoch != b.epoch || info.Restarts != 0 {
 		b.t.Errorf("%s is %s in epoch %d after %d restarts, want Ready in epoch %d without restarts", b.name, info.State, info.Epoch, info.Restarts, b.epoch)
 	}
-	took, err := awaitMark(b.t.Context(), fleettest.Client(b.t, fleettest.Cluster(b.t, b.cluster).Config(), hubv1.AddToScheme), b.name)
-	if err != nil {
-		b.t.Error(err)
-	}
+	took, err := awaitMark(b.t.Context(), fleettest.Client(b.t, fleettest.Cluster(b.t, b.cluster), hubv1.AddToScheme), b.name)
+	testkit.NoError(b.t, err)
 	b.t.Logf("bystander %s: %d leases, the longest took %s; its reconciler took %s", b.name, b.leases, b.longest, took)
 }

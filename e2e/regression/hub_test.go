@@ -56,7 +56,7 @@ func takeHub(t *testing.T) *fleet.Cluster {
 func newHub(t *testing.T, change func(*app.Options)) *hub {
 	t.Helper()
 	h := &hub{t: t, cluster: takeHub(t), scripts: &scripts{}, metrics: prometheus.NewRegistry()}
-	h.Client = fleettest.Client(t, h.cluster.Config(), hubv1.AddToScheme)
+	h.Client = fleettest.Client(t, h.cluster, hubv1.AddToScheme)
 	h.options = app.Options{
 		Config: h.cluster.Config(), Modules: []registry.Module{marker(), h.scripts.module(), inventory.Module},
 	}
@@ -118,14 +118,12 @@ func (h *hub) expectRuns() {
 	}
 }
 
-// register creates a Secret and a Cluster of that name.
 func (h *hub) register(name string, kubeconfig []byte, change func(*hubv1.Cluster)) {
 	h.t.Helper()
 	h.putSecret(name, map[string][]byte{"kubeconfig": kubeconfig})
 	h.create(name, change)
 }
 
-// putSecret creates a Secret.
 func (h *hub) putSecret(name string, data map[string][]byte) {
 	h.t.Helper()
 	must(h.t, h.Create(h.t.Context(), &corev1.Secret{
@@ -133,7 +131,6 @@ func (h *hub) putSecret(name string, data map[string][]byte) {
 	}))
 }
 
-// create creates a Cluster that names the Secret of the same name and has a short probe period.
 func (h *hub) create(name string, change func(*hubv1.Cluster)) {
 	h.t.Helper()
 	c := newCluster(name)
@@ -159,7 +156,6 @@ func (h *hub) remove(name string) {
 	must(h.t, h.Delete(h.t.Context(), &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 }
 
-// expectGone waits until a Cluster is gone, and returns the time that this took.
 func (h *hub) expectGone(name string) time.Duration {
 	h.t.Helper()
 	return within(h.t, patience, func() error {
@@ -178,7 +174,6 @@ func (h *hub) get(name string) *hubv1.Cluster {
 	return c
 }
 
-// expect waits until a condition of a Cluster has a status and a reason.
 func (h *hub) expect(name, kind string, status metav1.ConditionStatus, reason string) *hubv1.Cluster {
 	h.t.Helper()
 	var c *hubv1.Cluster

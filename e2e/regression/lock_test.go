@@ -76,9 +76,7 @@ func TestAncestor_OneLockForEverybody(t *testing.T) {
 		blocked.await(t)
 		others(t)
 		blocked.release()
-		if err := <-stopped; err != nil {
-			t.Errorf("Stop: %v", err)
-		}
+		testkit.NoError(t, <-stopped, "Stop")
 	})
 	t.Run("a callback that does not return", func(t *testing.T) {
 		blocked := newBlocker(t)

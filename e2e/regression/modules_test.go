@@ -135,7 +135,6 @@ func (s *scripts) of(name registry.ClusterName) script {
 	return s.byKey[name]
 }
 
-// module returns the module that follows the scripts.
 func (s *scripts) module() registry.Module {
 	return registry.NewModule(scriptedName, registry.ModuleOptions{
 		Remote: fx.Invoke(func(p registry.Remote, lifecycle fx.Lifecycle) error {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -29,14 +30,11 @@ func newRegistry(t *testing.T, change func(*registry.Options)) *registry.Registr
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
 		defer cancel()
-		if err := r.Shutdown(ctx); err != nil {
-			t.Errorf("Shutdown: %v", err)
-		}
+		testkit.NoError(t, r.Shutdown(ctx), "Shutdown")
 	})
 	return r
 }
 
-// toRegistry adds the module that follows the scripts to a registry.
 func (s *scripts) toRegistry(o *registry.Options) { o.Modules = append(o.Modules, s.module()) }
 
 func spawn(t *testing.T, r *registry.Registry, name registry.ClusterName, c state.Desired) {

@@ -78,7 +78,6 @@ const (
 
 var names atomic.Int64
 
-// unique returns a name that is unique in this process.
 func unique(what string) string { return fmt.Sprintf("%s-%d", what, names.Add(1)) }
 
 // policy allows the addresses of the tests: their clusters listen on loopback.
@@ -95,7 +94,6 @@ func configFor(t testing.TB, data []byte) state.Desired {
 	}
 }
 
-// admin returns the desired state of a remote with the administrator of a cluster.
 func admin(t *testing.T, cluster string) state.Desired {
 	t.Helper()
 	return configFor(t, fleettest.Cluster(t, cluster).Kubeconfig())
@@ -116,7 +114,6 @@ func newScheme() (*runtime.Scheme, error) {
 
 var must, eventually = testkit.Must, testkit.Eventually
 
-// within waits until check returns nil, and returns the time that this took.
 func within(t testing.TB, limit time.Duration, check func() error) time.Duration {
 	t.Helper()
 	began := time.Now()
@@ -134,9 +131,7 @@ func quickly(t testing.TB, what string, f func() error) {
 	defer limit.Stop()
 	select {
 	case err := <-done:
-		if err != nil {
-			t.Errorf("%s: %v", what, err)
-		}
+		testkit.NoError(t, err, what)
 	case <-limit.C:
 		t.Fatalf("%s has not returned after %s", what, time.Since(began))
 	}
@@ -173,7 +168,6 @@ func (b *blocker) await(t testing.TB) {
 	}
 }
 
-// newConfigMap creates a ConfigMap for the marker of a remote.
 func newConfigMap(ctx context.Context, direct client.Client, remote registry.ClusterName) (*corev1.ConfigMap, error) {
 	made := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		GenerateName: "for-" + string(remote) + "-", Namespace: metav1.NamespaceDefault,

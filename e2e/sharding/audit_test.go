@@ -188,7 +188,6 @@ func (s *stage) expectEvents(clusters []hubv1.Cluster) {
 	}
 }
 
-// hasShards returns an error unless a replica has a shard.
 func (s *stage) hasShards(name string) error {
 	holders, err := s.holders()
 	for _, holder := range holders {
@@ -199,7 +198,6 @@ func (s *stage) hasShards(name string) error {
 	return errors.Join(err, fmt.Errorf("%s has no shard", name))
 }
 
-// deleteRecord deletes the record of a shard, although its finalizer prevents that, and returns it.
 func (s *stage) deleteRecord(shard int) *coordinationv1.Lease {
 	s.t.Helper()
 	record := &coordinationv1.Lease{}
@@ -219,7 +217,6 @@ func (s *stage) restore(record *coordinationv1.Lease) {
 	must(s.t, s.admin.Create(s.t.Context(), again))
 }
 
-// shardOf returns the shard of a Cluster.
 func shardOf(uid types.UID) int {
 	hash := fnv.New64a()
 	_, _ = hash.Write([]byte(uid))

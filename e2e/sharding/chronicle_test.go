@@ -20,7 +20,6 @@ type chronicle struct {
 	changes map[string][]change
 }
 
-// change is a change of Ready.
 type change struct {
 	at     time.Time
 	status metav1.ConditionStatus
@@ -28,7 +27,6 @@ type change struct {
 	runner string // that reported the Cluster last
 }
 
-// chronicle begins a chronicle, which ends with the test.
 func (s *stage) chronicle() *chronicle {
 	s.t.Helper()
 	c := &chronicle{changes: map[string][]change{}}

@@ -76,7 +76,6 @@ type verdict struct {
 	handovers int                      // changes of the permission
 }
 
-// judge looks at the writes to all remotes since a time.
 func (s *stage) judge(since time.Time) verdict {
 	s.t.Helper()
 	v := verdict{gaps: map[string]time.Duration{}, replicas: map[string]int{}, last: map[string]string{}}

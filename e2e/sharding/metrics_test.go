@@ -12,13 +12,11 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// series returns the series of a metric of a replica.
 func (r *replica) series(name string) ([]*dto.Metric, error) {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	return seriesFrom(r.t.Context(), client, "http://"+r.metrics+"/metrics", name)
 }
 
-// seriesFrom returns the series of a metric at an address.
 func seriesFrom(ctx context.Context, client *http.Client, address, name string) ([]*dto.Metric, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -34,7 +32,6 @@ func seriesFrom(ctx context.Context, client *http.Client, address, name string) 
 	return families[name].GetMetric(), err
 }
 
-// label returns the value of a label.
 func label(m *dto.Metric, name string) string {
 	for _, one := range m.GetLabel() {
 		if one.GetName() == name {

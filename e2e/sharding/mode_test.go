@@ -27,7 +27,6 @@ import (
 	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
-// leaderLease names the Lease of leader mode.
 func leaderLease() metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: hubv1.DefaultNamespace, Name: "clusterfx-hub"}
 }
@@ -127,13 +126,11 @@ func (s *stage) expectWrites(name string) {
 	})
 }
 
-// remoteWrite is a write of an app to a remote.
 type remoteWrite struct {
 	at           time.Time
 	hub, cluster string
 }
 
-// remoteWrites returns the writes of all hubs to all remotes since a time, in their order.
 func (s *stage) remoteWrites(since time.Time) []remoteWrite {
 	s.t.Helper()
 	var all []remoteWrite
@@ -195,7 +192,6 @@ func (l countedLock) Get(ctx context.Context) (record *resourcelock.LeaderElecti
 	return record, raw, err
 }
 
-// startOlder starts an older hub.
 func (s *stage) startOlder() *olderHub {
 	s.t.Helper()
 	h := &olderHub{}

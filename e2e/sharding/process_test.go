@@ -41,7 +41,6 @@ type settings struct {
 	Unique bool
 }
 
-// shardCount is the number of shards in the tests.
 const shardCount = 16
 
 // writeEvery is how often the module of the replicas writes to each remote.
@@ -126,13 +125,11 @@ type replica struct {
 	done    chan struct{}
 }
 
-// start starts a replica.
 func (s *stage) start(name string) *replica {
 	s.t.Helper()
 	return s.startWith(settings{Name: name, Reads: s.reads, Unique: s.unique})
 }
 
-// startWith starts a replica, or a hub in leader mode.
 func (s *stage) startWith(o settings) *replica {
 	s.t.Helper()
 	name := o.Name

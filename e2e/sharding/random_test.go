@@ -100,7 +100,6 @@ func (s *stage) drain(name string, value any) {
 // pause lets a fault last.
 func pause(d time.Duration) { <-time.After(d) }
 
-// alive returns the names of the replicas.
 func (s *stage) alive() []string { return slices.Sorted(maps.Keys(s.replicas)) }
 
 // other returns the name of another replica.

@@ -111,7 +111,6 @@ func (s *stage) reportRest(b *testing.B, replicas []string) {
 	}
 }
 
-// reportKill kills the replica with the most Clusters.
 func (s *stage) reportKill(b *testing.B, c *chronicle, replicas []string) {
 	b.Helper()
 	victim := s.largest(replicas...)
@@ -149,10 +148,9 @@ func (s *stage) within(check func() error) {
 	}
 }
 
-// createSmall creates one small object in a remote.
 func (s *stage) createSmall(config *rest.Config) {
 	s.t.Helper()
-	must(s.t, fleettest.Client(s.t, config).Create(s.t.Context(), &corev1.ConfigMap{
+	must(s.t, fleettest.ClientFor(s.t, config).Create(s.t.Context(), &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "small"}, Data: map[string]string{"key": "value"},
 	}))
 }

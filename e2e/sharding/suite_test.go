@@ -72,7 +72,6 @@ type stage struct {
 	unique   bool                    // two remotes that are one cluster are duplicates; otherwise many are addresses of one API server
 }
 
-// stageOptions are the size of a stage.
 type stageOptions struct {
 	clusters int
 	servers  int  // API servers of remotes
@@ -101,7 +100,7 @@ func newStageOf(t testing.TB, o stageOptions) *stage {
 	f := fleettest.New(t, fleet.Options{Audit: o.audit, Addresses: addresses})
 	s.hub, err = f.Create(t.Context(), "hub")
 	must(t, err)
-	s.admin = fleettest.Client(t, s.hub.Config(), hubv1.AddToScheme)
+	s.admin = fleettest.Client(t, s.hub, hubv1.AddToScheme)
 	fleettest.InstallCRDs(t, s.hub.Config())
 	must(t, s.admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubv1.DefaultNamespace}}))
 	// As a hub in leader mode has left it. The first replica waits if it is missing.
@@ -137,7 +136,6 @@ func (s *stage) register(name string, kubeconfig []byte) error {
 	})
 }
 
-// kubeconfigOf returns the path of the kubeconfig of a replica, which leads to the hub through the replica's proxy.
 func (s *stage) kubeconfigOf(replica string) string {
 	s.t.Helper()
 	path := filepath.Join(s.dir, replica+".kubeconfig")
@@ -150,7 +148,6 @@ func (s *stage) kubeconfigOf(replica string) string {
 	return path
 }
 
-// printLogs prints the end of the replicas' logs if the test has failed.
 func (s *stage) printLogs() {
 	text, err := os.ReadFile(s.logs.Name())
 	_ = s.logs.Close()
@@ -185,7 +182,6 @@ func (s *stage) remove(name string) {
 	must(s.t, s.admin.Delete(s.t.Context(), &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 }
 
-// cluster returns a Cluster.
 func (s *stage) cluster(name string) *hubv1.Cluster {
 	s.t.Helper()
 	found := &hubv1.Cluster{}

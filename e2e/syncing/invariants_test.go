@@ -183,7 +183,6 @@ func (w *world) ownedBy(down *corev1.ConfigMap) (o ownership, err error) {
 	return o, errors.New("the pair owns no field of the copy")
 }
 
-// keysOf returns the keys of a field of managedFields, without their prefix.
 func keysOf(fields map[string]json.RawMessage) map[string]string {
 	all := map[string]string{}
 	for key := range fields {

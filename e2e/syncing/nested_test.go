@@ -58,7 +58,6 @@ func nestedTenants(t *testing.T, all []*fleet.Cluster) {
 	inner.checkWrites()
 }
 
-// onlyCopy returns the copy of an original.
 func (w *world) onlyCopy(up *corev1.ConfigMap) *corev1.ConfigMap {
 	w.t.Helper()
 	s, err := w.read()

@@ -23,7 +23,6 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 )
 
-// errEnded is the error of a request of a process that has ended.
 var errEnded = errors.New("the process has ended")
 
 // moment is a moment at which a process ends: before its write of that number is sent, or after it has been executed and
@@ -97,7 +96,6 @@ type bodies struct {
 	all map[string][]byte
 }
 
-// keep gives a request an id, and keeps its body.
 func (b *bodies) keep(r *http.Request) (*http.Request, error) {
 	r = r.Clone(r.Context())
 	id := string(uuid.NewUUID())
@@ -144,7 +142,6 @@ type process struct {
 	done   chan error
 }
 
-// begin starts a process that ends at a moment.
 func (s *setting) begin(t testing.TB, end moment) *process {
 	t.Helper()
 	p := &process{life: newLife(end, s.bodies), done: make(chan error, 1)}
@@ -174,7 +171,6 @@ func (s *setting) begin(t testing.TB, end moment) *process {
 	return p
 }
 
-// only restricts a cache to namespaces.
 func only(namespaces ...string) (o cache.Options) {
 	for _, name := range namespaces {
 		if name == "" {

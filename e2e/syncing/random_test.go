@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/clusterfx/clusterfx/e2e/fault"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // ends is how often the process of the random test ends.
@@ -79,9 +80,7 @@ func outages(ctx context.Context, t *testing.T, p *fault.Proxy, random *rand.Ran
 		fault.Delay(20*time.Millisecond, 10*time.Millisecond), fault.CutAfter(2000),
 	}
 	set := func(f fault.Fault, most int) {
-		if err := p.Set(f); err != nil {
-			t.Error(err)
-		}
+		testkit.NoError(t, p.Set(f))
 		pause := time.NewTimer(time.Duration(100+random.IntN(most)) * time.Millisecond)
 		defer pause.Stop()
 		select {
@@ -93,7 +92,5 @@ func outages(ctx context.Context, t *testing.T, p *fault.Proxy, random *rand.Ran
 		set(fault.Pass(), 3000)
 		set(faults[random.IntN(len(faults))], 400)
 	}
-	if err := p.Set(fault.Pass()); err != nil {
-		t.Error(err)
-	}
+	testkit.NoError(t, p.Set(fault.Pass()))
 }

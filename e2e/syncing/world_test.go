@@ -17,6 +17,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fault"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
 )
@@ -55,7 +56,7 @@ func newWorldOf(t testing.TB, all []*fleet.Cluster, s setting) *world {
 	w.identity.TargetNamespace = w.target
 	w.bodies, w.register = &bodies{all: map[string][]byte{}}, configMaps
 	for i, c := range all {
-		w.people[i] = fleettest.Client(t, c.Config())
+		w.people[i] = fleettest.Client(t, c)
 		w.network[i] = fleettest.Proxy(t, c.Server())
 	}
 	w.up, w.down = all[above].Config(), all[below].Config()
@@ -129,9 +130,7 @@ func (w *world) checkWrites() (writes int) {
 			continue
 		}
 		writes++
-		if err := w.checkWrite(e); err != nil {
-			w.t.Errorf("%s: %v", e, err)
-		}
+		testkit.NoError(w.t, w.checkWrite(e), e)
 	}
 	return writes
 }

@@ -48,9 +48,7 @@ func TestWithAnAPIServer(t *testing.T) {
 		t.Fatalf("list through the proxy: %v", err)
 	}
 	set(t, p, fault.Refuse())
-	if _, err := maps.List(t.Context(), metav1.ListOptions{}); err == nil {
-		t.Error("list while connections are refused: got no error, want one")
-	}
+	testkit.Fails(t, testkit.Err(maps.List(t.Context(), metav1.ListOptions{})), "list while connections are refused")
 	set(t, p, fault.Pass())
 	if _, err := maps.List(t.Context(), metav1.ListOptions{}); err != nil {
 		t.Fatalf("list after connections were refused: %v", err)
@@ -146,9 +144,7 @@ func TestHold_AWatch(t *testing.T) {
 	case <-time.After(moment):
 	}
 	set(t, p, fault.Pass())
-	if err := <-began; err != nil {
-		t.Errorf("watch: %v", err)
-	}
+	testkit.NoError(t, <-began, "watch")
 }
 
 func TestKubeconfig_KeepsTheNameToVerify(t *testing.T) {
@@ -171,7 +167,5 @@ func TestKubeconfig_KeepsTheNameToVerify(t *testing.T) {
 			t.Errorf("%s: got server %s, name %q; want %q", name, got.Server, got.TLSServerName, want)
 		}
 	}
-	if _, err := p.Kubeconfig([]byte("\tno kubeconfig")); err == nil {
-		t.Error("Kubeconfig accepts text that is not a kubeconfig")
-	}
+	testkit.Fails(t, testkit.Err(p.Kubeconfig([]byte("\tno kubeconfig"))), "Kubeconfig accepts text that is not a kubeconfig")
 }

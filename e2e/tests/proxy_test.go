@@ -81,9 +81,7 @@ func TestBlackhole(t *testing.T) {
 	connected := make(chan net.Conn, 1)
 	go func() {
 		conn, err := net.DialTimeout("tcp", p.Addr(), patience)
-		if err != nil {
-			t.Errorf("dial: %v", err)
-		}
+		testkit.NoError(t, err, "dial")
 		connected <- conn
 	}()
 	set(t, p, fault.Pass())

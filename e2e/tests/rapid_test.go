@@ -16,7 +16,6 @@ import (
 	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
-// failing is the environment variable that makes TestFails fail.
 const failing = "CLUSTERFX_TEST_FAILING"
 
 func TestFails(t *testing.T) {

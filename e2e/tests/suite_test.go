@@ -151,7 +151,6 @@ func expectReset(t *testing.T, conn net.Conn) {
 	}
 }
 
-// expectNewIsReset fails the test unless a new connection is reset.
 func expectNewIsReset(t *testing.T, p *fault.Proxy) {
 	t.Helper()
 	conn, err := net.DialTimeout("tcp", p.Addr(), patience)

@@ -61,7 +61,6 @@ func named(t *testing.T, name string) hostile.Script {
 	return script
 }
 
-// get requests a path and reads the response up to a number of bytes.
 func (v *victim) get(ctx context.Context, path string, most int64) (*http.Response, []byte, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, v.url+path, nil)
 	if err != nil {
@@ -76,7 +75,6 @@ func (v *victim) get(ctx context.Context, path string, most int64) (*http.Respon
 	return response, body, err
 }
 
-// closing is a connection whose closed channel is closed when the client closes it.
 type closing struct {
 	net.Conn
 	closed chan struct{}

@@ -24,7 +24,7 @@ func TestWatch_GoesOn(t *testing.T) {
 	proxy, text := fleettest.ProxyTo(t, cluster)
 	through, err := clientcmd.RESTConfigFromKubeConfig(text)
 	must(t, err)
-	watched, direct := fleettest.Client(t, through), fleettest.Client(t, cluster.Config())
+	watched, direct := fleettest.ClientFor(t, through), fleettest.Client(t, cluster)
 	create := func(name string) {
 		must(t, direct.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 			Namespace: metav1.NamespaceDefault, Name: name, Labels: map[string]string{"watched": "true"},

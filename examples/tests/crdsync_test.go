@@ -26,7 +26,7 @@ func newCar(namespace, name string, seats int64) *unstructured.Unstructured {
 
 func TestCRDSync(t *testing.T) {
 	t.Parallel()
-	up := fleettest.Client(t, fleettest.Cluster(t, "up").Config())
+	up := fleettest.Client(t, fleettest.Cluster(t, "up"))
 	crd := fleettest.CRD(t, car, "")
 	create(t, up, crd)
 	waitFor(t, up, crd, func() error {

@@ -14,7 +14,6 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 )
 
-// podOn is a Pod on a Node, whose controller has the kind owner.
 func podOn(namespace, name, node, owner string) *corev1.Pod {
 	yes, p := true, pod(namespace, name)
 	p.Spec.NodeName = node

@@ -24,7 +24,7 @@ func TestPullSecrets(t *testing.T) {
 	p := start(t, func(p *pair) []syncer.Item { return []syncer.Item{pullsecrets.Item(p.id, p.upNS)} })
 	theirs := pullSecret(p.downNS, "taken", "tenant")
 	create(t, p.down, theirs)
-	elsewhere := pullSecret(fleettest.Namespace(t, p.up, "vc"), "elsewhere", "a")
+	elsewhere := pullSecret(fleettest.Namespace(t, p.up, "vc-"), "elsewhere", "a")
 	ofTenant := pullSecret(p.upNS, "of-tenant", "a")
 	ofTenant.Labels = map[string]string{p.id.Keys().ManagedBy: "another-pair"}
 	for _, one := range []*corev1.Secret{

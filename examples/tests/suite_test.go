@@ -37,7 +37,6 @@ type pair struct {
 	items        []syncer.Item
 }
 
-// start makes a pair with items, and runs it until the test ends.
 func start(t *testing.T, items func(p *pair) []syncer.Item) *pair {
 	t.Helper()
 	clusters := fleettest.Clusters(t, "up", "down")
@@ -48,8 +47,8 @@ func start(t *testing.T, items func(p *pair) []syncer.Item) *pair {
 	other, err := cluster.New(clusters[1].Config())
 	must(t, err)
 	must(t, manager.Add(other))
-	p := &pair{up: fleettest.Client(t, clusters[0].Config()), down: fleettest.Client(t, clusters[1].Config())}
-	p.upNS, p.downNS = fleettest.Namespace(t, p.up, "vc"), fleettest.Namespace(t, p.down, "vc")
+	p := &pair{up: fleettest.Client(t, clusters[0]), down: fleettest.Client(t, clusters[1])}
+	p.upNS, p.downNS = fleettest.Namespace(t, p.up, "vc-"), fleettest.Namespace(t, p.down, "vc-")
 	p.id = syncer.Identity{Tenant: p.upNS, TargetNamespace: p.downNS}
 	p.items = items(p)
 	made, err := syncer.NewPair(syncer.PairOptions{
@@ -80,7 +79,6 @@ func create(t *testing.T, c client.Client, obj client.Object) {
 	must(t, c.Create(t.Context(), obj))
 }
 
-// patch changes an object with a merge patch.
 func patch(t *testing.T, c client.Client, obj client.Object, text string) {
 	t.Helper()
 	must(t, c.Patch(t.Context(), obj, client.RawPatch("application/merge-patch+json", []byte(text))))

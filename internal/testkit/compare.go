@@ -32,11 +32,35 @@ func ErrorIs(r Reporter, got, want error, about ...any) {
 	}
 }
 
+// NoError fails the test, which goes on, if there is an error.
+func NoError(r Reporter, got error, about ...any) {
+	r.Helper()
+	if got != nil {
+		r.Errorf("%sgot error %v", text(about), got)
+	}
+}
+
+// Fails fails the test unless there is an error.
+func Fails(r Reporter, got error, about ...any) {
+	r.Helper()
+	if got == nil {
+		r.Errorf("%sgot no error", text(about))
+	}
+}
+
 // ErrorHas fails the test unless the text of an error contains want.
 func ErrorHas(r Reporter, got error, want string, about ...any) {
 	r.Helper()
 	if got == nil || !strings.Contains(got.Error(), want) {
 		r.Errorf("%sgot error %.1000v, want one with %q", text(about), got, want)
+	}
+}
+
+// Has fails the test unless got contains want.
+func Has(r Reporter, got, want string, about ...any) {
+	r.Helper()
+	if !strings.Contains(got, want) {
+		r.Errorf("%sgot %q, want a text with %q", text(about), got, want)
 	}
 }
 

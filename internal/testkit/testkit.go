@@ -5,6 +5,7 @@ package testkit
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -105,4 +106,15 @@ func Request(tb testing.TB, method, url string) *http.Request {
 	r, err := http.NewRequestWithContext(tb.Context(), method, url, http.NoBody)
 	Must(tb, err)
 	return r
+}
+
+// Until waits until check returns true, and ends the test with what it waits for after ten minutes.
+func Until(tb testing.TB, what string, check func() bool) {
+	tb.Helper()
+	Eventually(tb, func() error {
+		if !check() {
+			return fmt.Errorf("not after %s: %s", patience, what)
+		}
+		return nil
+	})
 }

@@ -82,7 +82,6 @@ func prepareFloor(b *testing.B, all []benchRemote, note noting) func() func() {
 	}
 }
 
-// followPlainly calls note for each ConfigMap of a remote's namespace, until ctx ends.
 func followPlainly(ctx context.Context, set kubernetes.Interface, remote string, note noting) {
 	factory := informers.NewSharedInformerFactoryWithOptions(set, 0, informers.WithNamespace(remote))
 	informer := factory.Core().V1().ConfigMaps().Informer()
@@ -138,7 +137,6 @@ func prepareProvider(b *testing.B, all []benchRemote, note noting) func() func()
 	return prepareRegistry(b, mgr, r, all)
 }
 
-// addController adds a controller of multicluster-runtime.
 func addController(b *testing.B, m mcmanager.Manager, note noting) {
 	b.Helper()
 	err := newController(&hub{Manager: m}, "test").For(&corev1.ConfigMap{}).Complete(mcreconcile.Func(
@@ -171,9 +169,7 @@ func startManager(b *testing.B, start func(context.Context) error) (stop func())
 	go func() { ended <- start(ctx) }()
 	return func() {
 		cancel()
-		if err := <-ended; err != nil {
-			b.Errorf("manager ended with an error: %v", err)
-		}
+		testkit.NoError(b, <-ended, "manager ended with an error")
 	}
 }
 
@@ -182,7 +178,7 @@ func startManager(b *testing.B, start func(context.Context) error) (stop func())
 func prepareKubeconfigs(b *testing.B, all []benchRemote, note noting) func() func() {
 	b.Helper()
 	hubConfig := fleettest.Cluster(b, "hub").Config()
-	direct := fleettest.Client(b, fleettest.Cluster(b, "hub").Config())
+	direct := fleettest.Client(b, fleettest.Cluster(b, "hub"))
 	namespaceOf := map[string]string{}
 	for _, one := range all {
 		config, err := clientcmd.RESTConfigFromKubeConfig(one.kubeconfig)
@@ -212,9 +208,7 @@ func prepareKubeconfigs(b *testing.B, all []benchRemote, note noting) func() fun
 		return func() {
 			stop()
 			for _, one := range all {
-				if err := direct.Delete(context.WithoutCancel(b.Context()), secretFor(one)); err != nil {
-					b.Error(err)
-				}
+				testkit.NoError(b, direct.Delete(context.WithoutCancel(b.Context()), secretFor(one)))
 			}
 		}
 	}

@@ -102,7 +102,7 @@ func benchFleet(b *testing.B, n int) []benchRemote {
 	for i := range min(n, benchServers) {
 		c, err := f.Create(b.Context(), fmt.Sprintf("bench-%d", i))
 		testkit.Must(b, err)
-		clusters, clients = append(clusters, c), append(clients, fleettest.Client(b, c.Config()))
+		clusters, clients = append(clusters, c), append(clients, fleettest.Client(b, c))
 	}
 	all, group := make([]benchRemote, n), errgroup.Group{}
 	group.SetLimit(10)
@@ -133,7 +133,6 @@ func (r *benchRemote) fill(ctx context.Context) error {
 	return nil
 }
 
-// measure runs a contestant once.
 func (c contestant) measure(b *testing.B, all []benchRemote, writes int) {
 	b.Helper()
 	fleettest.Cluster(b, "hub") // starts the hub's cluster before the measurement

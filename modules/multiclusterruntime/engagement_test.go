@@ -87,9 +87,7 @@ func TestProvider_EngagementsDoNotOverlap(t *testing.T) {
 	testkit.Equal(t, len(l.of("late")), 1, "overlapping engagements of one remote")
 	close(release)
 	second := l.expect(t, "late", 2)
-	if err := second.ctx.Err(); err != nil {
-		t.Errorf("context of the second engagement ended: %v", err)
-	}
+	testkit.NoError(t, second.ctx.Err(), "context of the second engagement ended")
 }
 
 // A predicate that panics on the objects of one remote affects neither the hub nor the remote's app.
@@ -111,7 +109,7 @@ func TestProvider_HandlersPanic(t *testing.T) {
 	before, _ := h.remotes.Status("one")
 	poison := newConfigMap()
 	poison.Labels, poison.Annotations = map[string]string{"poison": "yes"}, map[string]string{"test": t.Name()}
-	testkit.Must(t, fleettest.Client(t, c.Config()).Create(t.Context(), poison))
+	testkit.Must(t, fleettest.Client(t, c).Create(t.Context(), poison))
 	r.expect(t, in("one", create(t, c)), 0)
 	if after, _ := h.remotes.Status("one"); after.State != state.StateReady || after.Epoch != before.Epoch {
 		t.Errorf("got remote %s in epoch %d, want Ready in epoch %d", after.State, after.Epoch, before.Epoch)
@@ -183,9 +181,7 @@ func TestProvider_IndexField(t *testing.T) {
 	}
 	h.register(t, "future", c.Kubeconfig())
 	r.expect(t, in("future", key), 0)
-	if err := find(t.Context(), h, "future", late); err != nil {
-		t.Errorf("future remote: %v", err)
-	}
+	testkit.NoError(t, find(t.Context(), h, "future", late), "future remote")
 }
 
 // A remote that does not serve a kind is watched for the other kinds, and for this kind, with its indexes, as soon as
@@ -194,7 +190,7 @@ func TestProvider_KindThatComesLater(t *testing.T) {
 	t.Parallel()
 	has, gets := fleettest.Cluster(t, "one"), fleettest.Cluster(t, "two")
 	kind := newKind()
-	install(t, fleettest.Client(t, has.Config()), kind)
+	install(t, fleettest.Client(t, has), kind)
 	const field = "test-name"
 	var comets, maps record
 	h := newHub(t, multiclusterruntime.Options{}, func(h *hub) error {
@@ -220,14 +216,14 @@ func TestProvider_KindThatComesLater(t *testing.T) {
 	})
 	h.register(t, "has", has.Kubeconfig())
 	h.register(t, "gets", gets.Kubeconfig())
-	comets.expect(t, in("has", launch(t, fleettest.Client(t, has.Config()), kind)), 0)
+	comets.expect(t, in("has", launch(t, fleettest.Client(t, has), kind)), 0)
 	maps.expect(t, in("gets", create(t, gets)), 0)
-	install(t, fleettest.Client(t, gets.Config()), kind)
-	key := launch(t, fleettest.Client(t, gets.Config()), kind)
+	install(t, fleettest.Client(t, gets), kind)
+	key := launch(t, fleettest.Client(t, gets), kind)
 	began := time.Now()
 	comets.expect(t, in("gets", key), 0)
 	t.Logf("kind was watched %s after it was installed", time.Since(began))
-	comets.expect(t, in("has", launch(t, fleettest.Client(t, has.Config()), kind)), 0)
+	comets.expect(t, in("has", launch(t, fleettest.Client(t, has), kind)), 0)
 }
 
 // newKind returns a kind that no cluster serves.
@@ -247,7 +243,6 @@ func install(t *testing.T, direct client.Client, kind schema.GroupVersionKind) {
 	testkit.Must(t, direct.Create(t.Context(), fleettest.CRD(t, kind, "")))
 }
 
-// launch creates an object of a kind, as soon as the kind is served.
 func launch(t *testing.T, direct client.Client, kind schema.GroupVersionKind) client.ObjectKey {
 	t.Helper()
 	one := objectOf(kind)

@@ -44,9 +44,7 @@ func TestModule(t *testing.T) {
 	go func() { ended <- mgr.Start(ctx) }()
 	t.Cleanup(func() {
 		stop()
-		if err := <-ended; err != nil {
-			t.Errorf("hub ended with an error: %v", err)
-		}
+		testkit.NoError(t, <-ended, "hub ended with an error")
 	})
 	testkit.Must(t, remotes.Ensure("one", configFor(t, c.Kubeconfig())))
 	key := create(t, c)

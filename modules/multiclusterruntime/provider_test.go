@@ -119,9 +119,7 @@ func TestProvider_FollowsEpochs(t *testing.T) {
 	expectEnd(t, third)
 	h.expectNone(t, "one", registry.ErrNotFound)
 	testkit.ErrorIs(t, third.cluster.GetClient().Get(t.Context(), key, &corev1.ConfigMap{}), registry.ErrStopped, "client of an ended epoch")
-	if err := third.cluster.Start(t.Context()); err == nil {
-		t.Error("Start of a remote's cluster succeeds outside the registry")
-	}
+	testkit.Fails(t, third.cluster.Start(t.Context()), "Start of a remote's cluster succeeds outside the registry")
 }
 
 // expectNone waits until Get fails for this cluster with this reason.
@@ -196,25 +194,19 @@ func TestProvider_StartedTwice(t *testing.T) {
 	var l, other lives
 	remotes := newRegistry(t, newManager(t))
 	t.Cleanup(func() {
-		if err := remotes.Shutdown(context.WithoutCancel(t.Context())); err != nil {
-			t.Errorf("Shutdown: %v", err)
-		}
+		testkit.NoError(t, remotes.Shutdown(context.WithoutCancel(t.Context())), "Shutdown")
 	})
 	p := multiclusterruntime.NewProvider(remotes, multiclusterruntime.Options{})
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	for range 2 {
 		running.Go(func() {
-			if err := p.Start(ctx, &l); err != nil {
-				t.Errorf("Start: %v", err)
-			}
+			testkit.NoError(t, p.Start(ctx, &l), "Start")
 		})
 	}
 	testkit.Must(t, remotes.Ensure("one", configFor(t, c.Kubeconfig())))
 	one := l.expect(t, "one", 1)
-	if err := p.Start(ctx, &other); err == nil {
-		t.Error("Start for a second manager succeeds")
-	}
+	testkit.Fails(t, p.Start(ctx, &other), "Start for a second manager succeeds")
 	stop()
 	running.Wait()
 	expectEnd(t, one)

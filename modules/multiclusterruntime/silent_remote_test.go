@@ -91,9 +91,7 @@ func (h *hub) engageNow(t *testing.T) {
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	var running sync.WaitGroup
 	running.Go(func() {
-		if err := provider.Start(ctx, h.Manager); err != nil {
-			t.Errorf("Start: %v", err)
-		}
+		testkit.NoError(t, provider.Start(ctx, h.Manager), "Start")
 	})
 	t.Cleanup(func() {
 		stop()

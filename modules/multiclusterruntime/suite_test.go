@@ -51,7 +51,6 @@ type hub struct {
 	start   func() // starts the manager
 }
 
-// newHub returns a hub that runs until the test ends.
 func newHub(t testing.TB, o multiclusterruntime.Options, setUp func(h *hub) error) *hub {
 	t.Helper()
 	h := newStoppedHub(t, o, setUp)
@@ -59,7 +58,6 @@ func newHub(t testing.TB, o multiclusterruntime.Options, setUp func(h *hub) erro
 	return h
 }
 
-// newStoppedHub returns a hub with the controllers of setUp. It runs from start until the test ends.
 func newStoppedHub(t testing.TB, o multiclusterruntime.Options, setUp func(h *hub) error) *hub {
 	t.Helper()
 	mgr := newManager(t)
@@ -78,9 +76,7 @@ func newStoppedHub(t testing.TB, o multiclusterruntime.Options, setUp func(h *hu
 	t.Cleanup(func() {
 		h.start() // This ends everything that was added to the manager.
 		stop()
-		if err := <-ended; err != nil {
-			t.Errorf("hub ended with an error: %v", err)
-		}
+		testkit.NoError(t, <-ended, "hub ended with an error")
 	})
 	return h
 }
@@ -203,7 +199,7 @@ func create(t testing.TB, c *fleet.Cluster) client.ObjectKey {
 	t.Helper()
 	one := newConfigMap()
 	one.Annotations = map[string]string{"test": t.Name()}
-	testkit.Must(t, fleettest.Client(t, c.Config()).Create(t.Context(), one))
+	testkit.Must(t, fleettest.Client(t, c).Create(t.Context(), one))
 	return client.ObjectKeyFromObject(one)
 }
 

@@ -61,9 +61,7 @@ func fill(b *testing.B, hub *hubtest.Hub, objects int) {
 	for range 8 {
 		all.Go(func() {
 			for i := range next {
-				if err := hub.Client().Create(b.Context(), configMap("many", fmt.Sprint("object-", i), nil)); err != nil {
-					b.Error(err)
-				}
+				testkit.NoError(b, hub.Client().Create(b.Context(), configMap("many", fmt.Sprint("object-", i), nil)))
 			}
 		})
 	}

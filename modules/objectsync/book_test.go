@@ -4,7 +4,6 @@ package objectsync
 
 import (
 	"encoding/json"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -83,9 +82,7 @@ func TestReleaser_ClustersOf(t *testing.T) {
 	other := orders()
 	other.Namespaces.Template = "{{cluster}}"
 	r := &releaser{rules: []rules.Rule{orders(), other, orders()}}
-	if got := r.clustersOf("orders", "tenant-a"); !slices.Equal(got, []string{"a", "tenant-a"}) {
-		t.Errorf("got %v", got)
-	}
+	testkit.Equal(t, r.clustersOf("orders", "tenant-a"), []string{"a", "tenant-a"})
 }
 
 // The finalizer of another hub is removed: it was restored with the object into a new cluster.

@@ -51,7 +51,6 @@ config:
     bringCRD: true
 `
 
-// copiesHub starts a hub with the rules above, and their namespaces in the hub and in the remote.
 func copiesHub(t *testing.T) (*hubtest.Hub, *hubtest.Remote) {
 	t.Helper()
 	hub := hubWith(t, copies, hubtest.DeclaredHubRights())
@@ -242,7 +241,6 @@ func TestCopies_Status(t *testing.T) {
 	a.WaitFor(copied, func() error { return unless(sizeOf(copied) == 21, copied.Object["spec"]) })
 }
 
-// refuseStatus makes the API server of the hub refuse each status of a Widget.
 func refuseStatus(t *testing.T, hub *hubtest.Hub, one *unstructured.Unstructured) {
 	t.Helper()
 	const name = "no-status-of-copies"
@@ -281,7 +279,6 @@ func TestCopies_Events(t *testing.T) {
 	hasEventWith(t, hub, nil, "NamespaceMissing", "left out") // TestEvents_Take shows that no other follows.
 }
 
-// hasEventWith waits for an event with a reason and a text, about an object unless that is nil.
 func hasEventWith(t *testing.T, hub *hubtest.Hub, obj client.Object, reason, text string) (found eventsv1.Event) {
 	t.Helper()
 	hub.Eventually(func() error {

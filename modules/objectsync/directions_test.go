@@ -51,7 +51,6 @@ func exists(s interface {
 	s.WaitFor(obj, func() error { return nil })
 }
 
-// copiesIn returns the number of copies in a namespace, by name of the original.
 func copiesIn(t *testing.T, c client.Client, namespace string) map[string]int {
 	t.Helper()
 	var all corev1.ConfigMapList
@@ -63,7 +62,6 @@ func copiesIn(t *testing.T, c client.Client, namespace string) map[string]int {
 	return found
 }
 
-// hasEvent waits for an event about an object.
 func hasEvent(t *testing.T, s *hubtest.Server, obj client.Object, reason string) {
 	t.Helper()
 	s.Eventually(func() error {

@@ -34,13 +34,9 @@ func TestNeedsNamespace(t *testing.T) {
 	}}
 	r.params.Cache = unreadable{}
 	up := &unstructured.Unstructured{}
-	if _, err := r.needsNamespace(t.Context(), up); err != nil {
-		t.Errorf("an object without a namespace: %v", err)
-	}
+	testkit.NoError(t, testkit.Err(r.needsNamespace(t.Context(), up)), "an object without a namespace")
 	up.SetNamespace("shop")
 	testkit.ErrorIs(t, testkit.Err(r.needsNamespace(t.Context(), up)), errRead)
 	r.Namespaces = rules.Namespaces{Names: []string{"shop"}}
-	if _, err := r.needsNamespace(t.Context(), up); err != nil {
-		t.Errorf("a rule that names its namespaces: %v", err)
-	}
+	testkit.NoError(t, testkit.Err(r.needsNamespace(t.Context(), up)), "a rule that names its namespaces")
 }

@@ -140,9 +140,7 @@ func TestClusterScoped(t *testing.T) {
 			}
 			c := rules.Defaults()
 			c.Rules = []rules.Rule{r}
-			if err := c.Validate(); err != nil {
-				t.Errorf("%s of %s: %v", one.Kind, list.GroupVersion, err)
-			}
+			testkit.NoError(t, c.Validate(), one.Kind, "of", list.GroupVersion)
 		}
 	}
 	if checked < 40 {

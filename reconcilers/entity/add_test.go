@@ -37,6 +37,11 @@ func TestAdd_OneKindOnOneBucket(t *testing.T) {
 	if err := add(o); !errors.Is(err, entity.ErrInvalidOptions) || !strings.Contains(err.Error(), "give second another Marks.Kind") {
 		t.Errorf("got %v", err)
 	}
+	owner := o
+	owner.OwnsEntities = []entity.Owned{{}}
+	if err := add(owner); !errors.Is(err, entity.ErrInvalidOptions) || !strings.Contains(err.Error(), "Deletes") {
+		t.Errorf("entities without a limiter: %v", err)
+	}
 	other := o
 	other.Marks.Kind = "Offer"
 	testkit.Must(t, add(other))

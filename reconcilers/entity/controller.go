@@ -72,6 +72,8 @@ type Options struct {
 	Owns []client.Object
 	// OwnsEntities are buckets with secondaries that PutEntity writes. Default: none.
 	OwnsEntities []Owned
+	// Deletes is registry.Remote.Deletes, or that of a HubPart. Required with OwnsEntities.
+	Deletes deletes.Limiter
 	// Hub has the kinds of secondaries in the hub, see Secondaries.Hub. Default: none.
 	Hub *HubOptions
 	// Reads are sources of further requests, as of what the Reconciler reads; see ReadsObjects, ReadsEntities and
@@ -134,6 +136,9 @@ func Add[T any](s *Store[T], r Reconciler[T], o Options) (*Controller[T], error)
 	if s == nil || r == nil || o.Manager == nil || o.Name == "" || o.Cluster == "" {
 		return nil, fmt.Errorf("%w: a store, a reconciler, Name, Manager and Cluster are required", ErrInvalidOptions)
 	}
+	if len(o.OwnsEntities) > 0 && o.Deletes == nil {
+		return nil, fmt.Errorf("%w: OwnsEntities needs Deletes", ErrInvalidOptions)
+	}
 	o.Marks.Bucket = s.bucket.Name()
 	if err := claim(o); err != nil {
 		return nil, err
@@ -143,7 +148,7 @@ func Add[T any](s *Store[T], r Reconciler[T], o Options) (*Controller[T], error)
 		queue: &queue{bucket: s.bucket}, log: o.Manager.GetLogger().WithValues("controller", o.Name),
 	}
 	for _, owned := range o.OwnsEntities {
-		c.entities = append(c.entities, newEntities(owned, o.Marks, o.Cluster))
+		c.entities = append(c.entities, newEntities(owned, o))
 	}
 	c.queue.owned = c.entities
 	c.options.CleanWithin = cmp.Or(o.CleanWithin, defaultCleanWithin)
@@ -251,11 +256,11 @@ func (c *Controller[T]) deleteEarlier(ctx context.Context, s *Secondaries, entry
 	if !slices.ContainsFunc(slices.Collect(maps.Keys(s.lives())), func(life bucket.Birth) bool { return !entry.Includes(life) }) {
 		return false, nil // Most entities have no earlier one, and NATS may be away.
 	}
-	ctx, isProven, err := c.declare(ctx, entry.Key, entry.Marker())
+	ctx, _, err = c.declare(ctx, entry.Key, entry.Marker())
 	if err != nil {
 		return true, err
 	}
-	return c.collect(ctx, s, isProven, func(life bucket.Birth) bool { return !entry.Includes(life) })
+	return c.collect(ctx, s, func(life bucket.Birth) bool { return !entry.Includes(life) })
 }
 
 // declare adds the evidence of a marker that somebody has written; otherwise deletes count.
@@ -267,8 +272,8 @@ func (c *Controller[T]) declare(ctx context.Context, key string, m bucket.Marker
 	return deletes.OnPurpose(ctx, deletes.Tombstone(c.options.Marks.Kind+" "+key+" of bucket "+c.store.bucket.Name(), m.String())), true, nil
 }
 
-// collect deletes what f selects, and reports whether any is left. hasEvidence: a marker covers each.
-func (c *Controller[T]) collect(ctx context.Context, s *Secondaries, hasEvidence bool, f func(bucket.Birth) bool) (left bool, err error) {
+// collect deletes what f selects, and reports whether any is left.
+func (c *Controller[T]) collect(ctx context.Context, s *Secondaries, f func(bucket.Birth) bool) (left bool, err error) {
 	left, err = s.deleteWhere(ctx, f)
 	if s.hub != nil {
 		leftInHub, errHub := s.hub.deleteWhere(ctx, f)
@@ -277,7 +282,7 @@ func (c *Controller[T]) collect(ctx context.Context, s *Secondaries, hasEvidence
 	if err != nil || left {
 		return true, err
 	}
-	return false, s.deleteAllEntities(ctx, hasEvidence, func(_ string, o Owner) bool { return f(o.Life) })
+	return false, s.deleteAllEntities(ctx, func(_ string, o Owner) bool { return f(o.Life) })
 }
 
 // gone deletes the secondaries of a key without an entity: those before a marker because of it, all others because
@@ -300,7 +305,7 @@ func (c *Controller[T]) gone(ctx context.Context, key string) (reconcile.Result,
 			c.log.V(1).Info("Did not collect the secondaries of a key", "key", key, "reason", err.Error())
 			return reconcile.Result{RequeueAfter: wait.Jitter(unready, 0.5)}, nil
 		}
-		if left, err := c.collect(ctx, s, false, anyLife); err != nil || left {
+		if left, err := c.collect(ctx, s, anyLife); err != nil || left {
 			return reconcile.Result{RequeueAfter: going}, err
 		}
 	}
@@ -323,7 +328,7 @@ func (c *Controller[T]) goneByMarker(ctx context.Context, s *Secondaries, key st
 	if err != nil || !isProven {
 		return true, false, err
 	}
-	left, err = c.collect(ctx, s, true, func(life bucket.Birth) bool { return life.Revision <= marker.Revision })
+	left, err = c.collect(ctx, s, func(life bucket.Birth) bool { return life.Revision <= marker.Revision })
 	return true, left, err
 }
 

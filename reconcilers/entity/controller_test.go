@@ -182,7 +182,6 @@ func TestController_Enqueue(t *testing.T) {
 	s.waitReconciles(t, "EnqueueKey", before+1)
 }
 
-// waitReconciles waits until there were that many reconciles.
 func (s *stage) waitReconciles(t *testing.T, name string, want int64) {
 	t.Helper()
 	testkit.Eventually(t, func() error {
@@ -213,7 +212,6 @@ func TestD7_Events(t *testing.T) {
 	}
 }
 
-// waitEvent waits for an event about an object.
 func (s *stage) waitEvent(t *testing.T, name, kind, note string) {
 	t.Helper()
 	testkit.Eventually(t, func() error {

@@ -117,8 +117,7 @@ func TestGone_Expired(t *testing.T) {
 	testkit.Must(t, err)
 	c := stream.CachedInfo().Config
 	c.MaxAge, c.Duplicates, c.AllowMsgTTL, c.SubjectDeleteMarkerTTL = time.Second, time.Second, true, time.Hour
-	_, err = s.js.UpdateStream(t.Context(), c)
-	testkit.Must(t, err)
+	testkit.Must(t, testkit.Err(s.js.UpdateStream(t.Context(), c)))
 	s.waitGone(t, "a.y")
 	if m, ok := s.orders.Marker("a.y"); !ok || s.declared.Load() {
 		t.Errorf("the delete after an expiry has evidence, or the bucket no marker: %v, %t", m, ok)
@@ -284,8 +283,7 @@ func TestStore_GetBeforeTheBucketIsRead(t *testing.T) {
 	connected.Store(true)
 	s := beginWith(t, func(s *stage) {
 		prices := nats.Bucket(t, s.js, "prices")
-		_, err := prices.Put(t.Context(), "tea", []byte(`{"total":"3"}`))
-		testkit.Must(t, err)
+		testkit.Must(t, testkit.Err(prices.Put(t.Context(), "tea", []byte(`{"total":"3"}`))))
 		s.adapt = func(_ *entity.Options, r entity.Reconciler[order], _ func(string) *bucket.Bucket) entity.Reconciler[order] {
 			b, err := bucket.New(bucket.Options{Name: "prices", Writer: "hub", Beat: entitytest.Beat, JetStream: func() (jetstream.JetStream, error) {
 				if !connected.Load() {
@@ -489,8 +487,7 @@ func TestGone_StatusIsLate(t *testing.T) {
 			late, o.Status = b, entity.NewStatusStore(b)
 			return r
 		}
-		_, err := s.status.Put(t.Context(), "a.x", []byte(`{"clusters":{"remote":{"revision":1,"ready":true}}}`))
-		testkit.Must(t, err)
+		testkit.Must(t, testkit.Err(s.status.Put(t.Context(), "a.x", []byte(`{"clusters":{"remote":{"revision":1,"ready":true}}}`))))
 	})
 	begun := time.Now()
 	for n := 0; time.Since(begun) < 3*time.Second; n++ { // The keys without an entity were requested meanwhile.

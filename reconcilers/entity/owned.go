@@ -8,8 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
-	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
 	"github.com/clusterfx/clusterfx/registry/deletes"
@@ -61,12 +62,16 @@ type entities struct {
 	bucket  *bucket.Bucket
 	marks   Marks
 	cluster string
-	// limit bounds deletes without evidence.
-	limit limiter
+	deletes deletes.Limiter
 }
 
-func newEntities(o Owned, m Marks, cluster string) *entities {
-	return &entities{index: newIndex[string](), bucket: o.bucket, marks: m, cluster: cluster}
+func newEntities(owned Owned, o Options) *entities {
+	return &entities{index: newIndex[string](), bucket: owned.bucket, marks: o.Marks, cluster: o.Cluster, deletes: o.Deletes}
+}
+
+// resource is what operators read of a hold: <bucket>.entities.clusterfx.dev.
+func (x *entities) resource() schema.GroupResource {
+	return schema.GroupResource{Group: "entities.clusterfx.dev", Resource: x.bucket.Name()}
 }
 
 // changed takes a change of the bucket, and returns the primaries that it concerns.
@@ -76,51 +81,13 @@ func (x *entities) changed(key string) []string {
 	return x.set(key, o)
 }
 
-// limiter bounds how many entities are deleted without evidence: ten, or a tenth, within ten minutes. They are the limits of package
-// registry/deletes, which knows nothing of NATS.
-type limiter struct {
-	mu   sync.Mutex // protects past
-	past []time.Time
-}
-
-const (
-	limitWithin = 10 * time.Minute
-	limitLeast  = 10
-	limitPart   = 10
-)
-
-// ErrDeletesLimited is the error of a delete of an entity that has to wait, since many were deleted without evidence within ten minutes.
-var ErrDeletesLimited = errors.New("more than a tenth of the entities would be deleted within ten minutes without a marker of their primaries; the others wait")
-
-// admit records a delete, and reports whether it may be sent. owned is how many entities there are.
-func (l *limiter) admit(owned int, now time.Time) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for len(l.past) > 0 && now.Sub(l.past[0]) > limitWithin {
-		l.past = l.past[1:]
-	}
-	if len(l.past) >= max(limitLeast, (owned+len(l.past))/limitPart) {
-		return false
-	}
-	l.past = append(l.past, now)
-	return true
-}
-
-// giveBack takes back the last delete that was admitted, which has failed.
-func (l *limiter) giveBack() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if n := len(l.past); n > 0 {
-		l.past = l.past[:n-1]
-	}
-}
-
 // PutEntity creates or updates an entity that is a secondary, of which Key and Value count, in a bucket of Options.OwnsEntities. It writes nothing if the entity is as
 // desired, and keeps fields that S does not have. An entity without the marks of this primary and cluster is not touched: the error
 // wraps ErrResourceExists. So controllers in several clusters use several keys, such as key + "." + cluster.
 func PutEntity[S any](ctx context.Context, s *Secondaries, to *Store[S], e Entity[S]) error {
 	key := e.Key
-	if s.entitiesIn(to.bucket) == nil {
+	x := s.entitiesIn(to.bucket)
+	if x == nil {
 		return fmt.Errorf("%w: bucket %s is not in OwnsEntities, so nothing would collect entity %s", ErrInvalidOptions, to.bucket.Name(), key)
 	}
 	now, exists := to.bucket.Get(key)
@@ -147,6 +114,9 @@ func PutEntity[S any](ctx context.Context, s *Secondaries, to *Store[S], e Entit
 		return nil
 	}
 	_, err = to.bucket.Put(ctx, key, data, now.Revision)
+	if err == nil && !exists {
+		x.deletes.Created(ctx, x.resource())
+	}
 	return err
 }
 
@@ -164,13 +134,14 @@ func withMark(data []byte, field string, m entityMark) ([]byte, error) {
 	return json.Marshal(fields)
 }
 
-// DeleteEntities deletes all entities of the primary in a bucket of Options.OwnsEntities but those under some keys.
+// DeleteEntities deletes all entities of the primary in a bucket of Options.OwnsEntities but those under some keys,
+// within the module's limits.
 func DeleteEntities[S any](ctx context.Context, s *Secondaries, from *Store[S], except ...string) error {
 	x := s.entitiesIn(from.bucket)
 	if x == nil {
 		return fmt.Errorf("%w: bucket %s is not in OwnsEntities", ErrInvalidOptions, from.bucket.Name())
 	}
-	return s.deleteEntities(ctx, x, true, func(key string, _ Owner) bool { return !slices.Contains(except, key) })
+	return s.deleteEntities(ctx, x, func(key string, _ Owner) bool { return !slices.Contains(except, key) })
 }
 
 // entitiesIn returns the secondaries in a bucket of OwnsEntities, and nil for another bucket.
@@ -183,8 +154,8 @@ func (s *Secondaries) entitiesIn(b *bucket.Bucket) *entities {
 	return nil
 }
 
-// deleteEntities deletes the entities of the primary that f selects. Without evidence the deletes are limited.
-func (s *Secondaries) deleteEntities(ctx context.Context, x *entities, hasEvidence bool, f func(key string, o Owner) bool) error {
+// deleteEntities deletes the entities of the primary that f selects. It continues after one that cannot be deleted.
+func (s *Secondaries) deleteEntities(ctx context.Context, x *entities, f func(key string, o Owner) bool) error {
 	if !x.bucket.Health().Complete {
 		return fmt.Errorf("bucket %s: %w", x.bucket.Name(), bucket.ErrNotComplete)
 	}
@@ -195,24 +166,29 @@ func (s *Secondaries) deleteEntities(ctx context.Context, x *entities, hasEviden
 		if !ours || o.Key != s.owner.Key || !f(key, o) {
 			continue
 		}
-		if !hasEvidence && !x.limit.admit(x.size(), time.Now()) {
-			held := fmt.Errorf("delete entity %s of bucket %s: %w", key, x.bucket.Name(), ErrDeletesLimited)
-			return errors.Join(append(errs, &deletes.HeldError{Reason: deletes.LimitExceeded, Err: held})...)
-		}
-		err := x.bucket.Delete(ctx, key, e.Revision)
-		if err != nil && !hasEvidence {
-			x.limit.giveBack()
-		}
-		errs = append(errs, err)
+		errs = append(errs, x.delete(ctx, e))
 	}
 	return errors.Join(errs...)
 }
 
+func (x *entities) delete(ctx context.Context, e bucket.Entry) error {
+	life := types.UID(fmt.Sprint(e.Key, "@", e.Revision))
+	done, err := x.deletes.Admit(deletes.Owning(ctx, x.size()), x.resource(), e.Key, life)
+	if err != nil {
+		return fmt.Errorf("delete entity %s of bucket %s: %w", e.Key, x.bucket.Name(), err)
+	}
+	err = x.bucket.Delete(ctx, e.Key, e.Revision)
+	if err == nil || errors.Is(err, bucket.ErrConflict) { // Others may have deleted it.
+		done(err == nil)
+	}
+	return err
+}
+
 // deleteAllEntities is deleteEntities for all buckets.
-func (s *Secondaries) deleteAllEntities(ctx context.Context, hasEvidence bool, f func(key string, o Owner) bool) error {
+func (s *Secondaries) deleteAllEntities(ctx context.Context, f func(key string, o Owner) bool) error {
 	var errs []error
 	for _, x := range s.entities {
-		errs = append(errs, s.deleteEntities(ctx, x, hasEvidence, f))
+		errs = append(errs, s.deleteEntities(ctx, x, f))
 	}
 	return errors.Join(errs...)
 }

@@ -8,16 +8,20 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/clusterfx/clusterfx/internal/testkit"
 
 	"github.com/nats-io/nats.go/jetstream"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/e2e/nats"
 	"github.com/clusterfx/clusterfx/reconcilers/entity"
 	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
+	"github.com/clusterfx/clusterfx/registry/deletes"
 )
 
 // invoice is the value of the secondaries in another bucket.
@@ -25,20 +29,78 @@ type invoice struct {
 	Total string `json:"total"`
 }
 
+// counting is a Limiter that holds deletes without evidence beyond a limit.
+type counting struct {
+	mu                              sync.Mutex // protects the fields
+	limit, deleted, created, unsure int
+	owned                           int    // the largest number that was declared
+	cause, resource                 string // of the last delete
+}
+
+func (l *counting) Admit(ctx context.Context, what schema.GroupResource, _ string, uid types.UID) (func(bool), error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, isDeclared := deletes.EvidenceOf(ctx); isDeclared {
+		return func(bool) {}, nil
+	}
+	l.owned, l.cause, l.resource = max(l.owned, deletes.OwnedIn(ctx)), deletes.CauseIn(ctx), what.String()
+	if l.deleted >= l.limit || uid == "" {
+		return nil, &deletes.HeldError{Reason: deletes.LimitExceeded, Err: errBroken}
+	}
+	l.deleted++
+	l.unsure++
+	return func(deleted bool) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.unsure--
+		if !deleted {
+			l.deleted--
+		}
+	}, nil
+}
+
+func (l *counting) Created(context.Context, schema.GroupResource) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.created++
+}
+
+// allow sets the limit.
+func (l *counting) allow(limit int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.limit = limit
+}
+
+// wait waits for what is counted.
+func (l *counting) wait(t *testing.T, want string) {
+	t.Helper()
+	testkit.Eventually(t, func() error {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		got := fmt.Sprintf("%d created, %d deleted, %d unsure, of %s for %q", l.created, l.deleted, l.unsure, l.resource, l.cause)
+		if got != want {
+			return fmt.Errorf("%s, want %s", got, want)
+		}
+		return nil
+	})
+}
+
 // invoicing is a stage whose orders have an invoice each.
 type invoicing struct {
 	*stage
 	invoices jetstream.KeyValue
+	limiter  counting
 }
 
 func beginInvoicing(t *testing.T) *invoicing {
 	t.Helper()
-	s := &invoicing{}
+	s := &invoicing{limiter: counting{limit: 10}}
 	s.stage = beginWith(t, func(inner *stage) {
 		s.invoices = nats.Bucket(t, inner.js, "invoices")
 		inner.adapt = func(o *entity.Options, _ entity.Reconciler[order], follow func(string) *bucket.Bucket) entity.Reconciler[order] {
 			store := entity.NewStore(follow("invoices"), entity.JSON[invoice](nil))
-			o.OwnsEntities = []entity.Owned{entity.OwnsStore(store)}
+			o.OwnsEntities, o.Deletes = []entity.Owned{entity.OwnsStore(store)}, &s.limiter
 			return entity.Func[order](func(ctx context.Context, e *entity.Entity[order], out *entity.Secondaries) (entity.Report, error) {
 				key := e.Key + ".invoice"
 				if e.Value.Data["k"] == "free" {
@@ -92,28 +154,28 @@ func TestPutEntity(t *testing.T) {
 	fields["total"], fields["paid"] = "0", true
 	edited, err := json.Marshal(fields)
 	testkit.Must(t, err)
-	_, err = s.invoices.Put(t.Context(), "a.invoice", edited)
-	testkit.Must(t, err)
+	testkit.Must(t, testkit.Err(s.invoices.Put(t.Context(), "a.invoice", edited)))
 	if got := s.waitInvoice(t, "a", "2"); !strings.Contains(string(got.Value()), `"paid":true`) {
 		t.Errorf("got %s, want the field of another client to stay", got.Value())
 	}
 	testkit.Must(t, s.invoices.Delete(t.Context(), "a.invoice"))
 	s.waitInvoice(t, "a", "2")
 
-	_, err = s.invoices.Put(t.Context(), "b.invoice", []byte(`{"total":"of another"}`))
-	testkit.Must(t, err)
+	testkit.Must(t, testkit.Err(s.invoices.Put(t.Context(), "b.invoice", []byte(`{"total":"of another"}`))))
 	s.put(t, "b", value("1"))
 	s.waitPart(t, "b", "NameTaken")
 	s.waitInvoice(t, "b", "of another")
 
 	s.put(t, "a", value("free"))
 	s.waitInvoice(t, "a", "")
+	s.limiter.wait(t, `2 created, 1 deleted, 0 unsure, of invoices.entities.clusterfx.dev for "Order a"`)
 	s.put(t, "a", value("3"))
 	s.waitInvoice(t, "a", "3")
 	testkit.Must(t, s.kv.Delete(t.Context(), "a"))
 	testkit.Must(t, s.kv.Delete(t.Context(), "b"))
 	s.waitInvoice(t, "a", "")
 	s.waitInvoice(t, "b", "of another")
+	s.limiter.wait(t, `3 created, 1 deleted, 0 unsure, of invoices.entities.clusterfx.dev for "Order a"`) // A marker is evidence.
 }
 
 // An entity that another client has replaced, with its mark, is repaired, and collected also if that happens while no process runs.
@@ -123,8 +185,7 @@ func TestPutEntity_Overwritten(t *testing.T) {
 	s := beginInvoicing(t)
 	overwrite := func(key string) {
 		t.Helper()
-		_, err := s.invoices.Put(t.Context(), key+".invoice", []byte(`{"total":"of another"}`))
-		testkit.Must(t, err)
+		testkit.Must(t, testkit.Err(s.invoices.Put(t.Context(), key+".invoice", []byte(`{"total":"of another"}`))))
 	}
 	for _, key := range []string{"live", "stopped", "gone"} {
 		s.put(t, key, value("1"))
@@ -149,7 +210,7 @@ func TestPutEntity_Overwritten(t *testing.T) {
 }
 
 // A primary that is deleted and created again gets entities of its own, and one whose marker was compacted while no process ran loses
-// them, within a limit: of forty, ten at once.
+// them, within a limit: of forty, ten at once, and the others when they are allowed.
 func TestPutEntity_Collects(t *testing.T) {
 	t.Parallel()
 	s := beginInvoicing(t)
@@ -184,6 +245,14 @@ func TestPutEntity_Collects(t *testing.T) {
 	s.put(t, "next", value("1")) // All orders were requested before it.
 	s.waitInvoice(t, "next", "1")
 	testkit.Equal(t, left(), orders-10, "invoices are left")
+	s.limiter.allow(orders)
+	for i := range orders {
+		s.waitInvoice(t, fmt.Sprintf("o%d", i), "")
+	}
+	s.limiter.wait(t, `41 created, 40 deleted, 0 unsure, of invoices.entities.clusterfx.dev for ""`)
+	s.limiter.mu.Lock()
+	defer s.limiter.mu.Unlock()
+	testkit.Equal(t, s.limiter.owned, orders, "declared as owned")
 }
 
 // Changes of what a reconciler reads request the primaries: entities of another bucket, and objects.
@@ -215,8 +284,7 @@ func TestReads(t *testing.T) {
 	})
 	s.put(t, "of-tea", value("1"))
 	s.waitPart(t, "of-tea", "NoPrice")
-	_, err := prices.Put(t.Context(), "tea", []byte(`{"total":"3"}`))
-	testkit.Must(t, err)
+	testkit.Must(t, testkit.Err(prices.Put(t.Context(), "tea", []byte(`{"total":"3"}`))))
 	s.waitPart(t, "of-tea", "Costs3")
 	before := s.reconciles.Load()
 	note := s.configMap("note", nil)

@@ -28,21 +28,16 @@ func TestStatus_OfAnIncompleteCopy(t *testing.T) {
 	server := nats.Start(t)
 	_, js := nats.Connect(t, server.URL())
 	kv := nats.Bucket(t, js, "orders-status")
-	_, err := kv.Put(t.Context(), "a", []byte(`{"clusters":{"remote":{"revision":1,"ready":true}}}`))
-	testkit.Must(t, err)
+	testkit.Must(t, testkit.Err(kv.Put(t.Context(), "a", []byte(`{"clusters":{"remote":{"revision":1,"ready":true}}}`))))
 	b, err := bucket.New(bucket.Options{Name: "orders-status", JetStream: entitytest.Use(js), Writer: "hub", Disposable: true})
 	testkit.Must(t, err)
 	s := NewStatusStore(b) // It is not followed.
 	testkit.Must(t, s.remove(t.Context(), "a", "another"))
-	if _, err := kv.Get(t.Context(), "a"); err != nil {
-		t.Errorf("the part of another cluster: %v", err)
-	}
+	testkit.NoError(t, testkit.Err(kv.Get(t.Context(), "a")), "the part of another cluster")
 	testkit.Must(t, s.remove(t.Context(), "a", "remote"))
 	testkit.ErrorIs(t, testkit.Err(kv.Get(t.Context(), "a")), jetstream.ErrKeyNotFound, "the part is left")
 	testkit.Must(t, s.set(t.Context(), "b", "remote", Part{Revision: 2, Since: time.Now()}))
-	if _, err := kv.Get(t.Context(), "b"); err != nil {
-		t.Errorf("the part is not written: %v", err)
-	}
+	testkit.NoError(t, testkit.Err(kv.Get(t.Context(), "b")), "the part is not written")
 }
 
 // A Cluster takes its parts with it, also those that were written a moment before and that no watch has reported yet.
@@ -82,8 +77,7 @@ func TestStatus_RemoveClusterTriesAgain(t *testing.T) {
 	server := nats.Start(t)
 	_, js := nats.Connect(t, server.URL())
 	kv := nats.Bucket(t, js, "orders-status")
-	_, err := kv.Put(t.Context(), "a", []byte(`{"clusters":{"remote":{"revision":1,"ready":true}}}`))
-	testkit.Must(t, err)
+	testkit.Must(t, testkit.Err(kv.Put(t.Context(), "a", []byte(`{"clusters":{"remote":{"revision":1,"ready":true}}}`))))
 	var away atomic.Bool
 	var asked atomic.Int64
 	away.Store(true)

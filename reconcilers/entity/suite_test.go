@@ -108,14 +108,13 @@ func begin(t *testing.T) *stage {
 	return beginWith(t, nil)
 }
 
-// beginWith begins with a stage that prepare changes.
 func beginWith(t *testing.T, prepare func(*stage)) *stage {
 	t.Helper()
 	s := &stage{server: nats.Start(t), anchor: &entitytest.Anchor{}}
 	_, s.js = nats.Connect(t, s.server.URL())
 	s.kv, s.status = nats.Bucket(t, s.js, "orders"), nats.Bucket(t, s.js, "orders-status")
-	s.remote = fleettest.Client(t, fleettest.Cluster(t, "remote").Config())
-	s.namespace = fleettest.Namespace(t, s.remote, "entity")
+	s.remote = fleettest.Client(t, fleettest.Cluster(t, "remote"))
+	s.namespace = fleettest.Namespace(t, s.remote, "entity-")
 	if prepare != nil {
 		prepare(s)
 	}
@@ -185,7 +184,6 @@ func (s *stage) put(t *testing.T, key, text string) {
 	testkit.Eventually(t, func() error { _, err := s.kv.Put(t.Context(), key, []byte(text)); return err })
 }
 
-// wait waits until the ConfigMap of an order has a value.
 func (s *stage) wait(t *testing.T, key, value string) *corev1.ConfigMap {
 	t.Helper()
 	found := s.configMap(key, nil)
@@ -213,7 +211,6 @@ func (s *stage) waitGone(t *testing.T, key string) {
 	})
 }
 
-// waitPart waits until the status of an order has a reason.
 func (s *stage) waitPart(t *testing.T, key, reason string) entity.Part {
 	t.Helper()
 	var found entity.Part

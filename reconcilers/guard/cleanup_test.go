@@ -3,7 +3,6 @@
 package guard_test
 
 import (
-	"slices"
 	"testing"
 
 	"go.uber.org/fx"
@@ -37,9 +36,7 @@ func TestCleanup_LetsObjectsGo(t *testing.T) {
 	servertest.Spawn(t, r, "edge", cluster.Kubeconfig())
 	s.Make("a")
 	s.expectSoon("a", metav1.ConditionTrue, "Completed")
-	if has := s.Read("a").Finalizers; !slices.Equal(has, []string{guard.Prefix + o.Name}) {
-		t.Errorf("got finalizers %v", has)
-	}
+	testkit.Equal(t, s.Read("a").Finalizers, []string{guard.Prefix + o.Name}, "finalizers")
 	servertest.Remove(t, r, "edge")
 	left := s.Read("a")
 	if len(left.Finalizers) > 0 || len(left.Status.Locks) != 1 || left.Status.Locks[0].Settled != "Completed" {

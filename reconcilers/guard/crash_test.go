@@ -104,7 +104,6 @@ func (l *life) live() error {
 	return l.end(tunnel)
 }
 
-// end deletes the tunnel.
 func (l *life) end(tunnel *Tunnel) error {
 	if err := l.Delete(l.T.Context(), tunnel); err != nil {
 		return err

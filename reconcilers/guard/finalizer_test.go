@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/guard"
 )
 
@@ -28,9 +29,7 @@ func TestRemoveFinalizer_OfATaskWhoseOutcomeIsLost(t *testing.T) {
 		die()
 		return done, nil
 	})
-	if err == nil {
-		t.Error("outcome was written after the kill")
-	}
+	testkit.Fails(t, err, "outcome was written after the kill")
 	p.revive()
 	h.SetClock(t.Context())
 	must(t, c.Guard(t.Context(), "look", func(_ context.Context, a guard.Attempt) (guard.Outcome, error) {

@@ -134,7 +134,6 @@ func TestGuard_NothingIsDoneForAStaleView(t *testing.T) {
 	})
 }
 
-// guard runs a Guard with this outcome and returns its attempt.
 func (s *server) guard(h *host, name string, o guard.Outcome, result error) (attempt guard.Attempt) {
 	s.T.Helper()
 	err := s.controller(h, name).Guard(s.T.Context(), "dig", func(_ context.Context, a guard.Attempt) (guard.Outcome, error) {

@@ -80,7 +80,6 @@ func (p *process) do(f func() error) error {
 	return err
 }
 
-// client returns the client of the process.
 func (p *process) client(c client.WithWatch) client.Client {
 	return interceptor.NewClient(c, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {

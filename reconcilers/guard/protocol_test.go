@@ -49,9 +49,8 @@ func TestProtocol_OneTaskAtATimeAndEveryChangeOnce(t *testing.T) {
 	})
 }
 
-// drawHistory draws the fates of two replicas and of their requests.
-func drawHistory(rt *rapid.T) (w *world, replicas []*replica) {
-	w = &world{
+func drawHistory(rt *rapid.T) (w *model, replicas []*replica) {
+	w = &model{
 		seed: rapid.Uint64().Draw(rt, "seed"),
 		slow: rapid.SampledFrom([]time.Duration{10 * time.Millisecond, time.Second, protocolTTL}).Draw(rt, "slow"),
 		loss: rapid.Float64Range(0, 0.3).Draw(rt, "loss"),
@@ -60,7 +59,7 @@ func drawHistory(rt *rapid.T) (w *world, replicas []*replica) {
 	}
 	for i := range 2 {
 		replicas = append(replicas, &replica{
-			world: w, number: i,
+			model: w, number: i,
 			offset: time.Duration(rapid.Int64Range(-int64(time.Hour), int64(time.Hour)).Draw(rt, "offset")),
 			speed:  rapid.Float64Range(0.9, 1.1).Draw(rt, "speed"),
 			cuts:   rapid.SliceOfN(rapid.Int64Range(0, int64(storm)), 0, 10).Draw(rt, "cuts"),
@@ -70,8 +69,8 @@ func drawHistory(rt *rapid.T) (w *world, replicas []*replica) {
 	return w, replicas
 }
 
-// world is the register, the external system, and the state of the replicas.
-type world struct {
+// model is the register, the external system, and the state of the replicas.
+type model struct {
 	seed uint64
 	slow time.Duration // maximum time of a request; occasionally ten times as long
 	loss float64       // of requests and of responses
@@ -86,7 +85,7 @@ type world struct {
 	violations []string
 }
 
-func (w *world) live(ctx context.Context, replicas []*replica) {
+func (w *model) live(ctx context.Context, replicas []*replica) {
 	w.entry.lock = lock.State{Type: "Done"}
 	w.begin = time.Now()
 	var all sync.WaitGroup
@@ -109,7 +108,7 @@ func (w *world) live(ctx context.Context, replicas []*replica) {
 	}
 }
 
-func (w *world) violation(format string, args ...any) {
+func (w *model) violation(format string, args ...any) {
 	w.violations = append(w.violations, fmt.Sprintf(format, args...))
 }
 
@@ -117,7 +116,7 @@ func settledAfter(n int) string { return fmt.Sprintf("Made%d", n) }
 
 // replica is a process that occasionally dies and starts again.
 type replica struct {
-	*world
+	*model
 	number int
 	offset time.Duration
 	speed  float64
@@ -162,7 +161,7 @@ func (r *replica) life(ctx context.Context, n int) {
 	}
 }
 
-// life is a process's access to the world, which ends with the process.
+// life is a process's access to the model, which ends with the process.
 type life struct {
 	*replica
 	name  string
@@ -202,7 +201,6 @@ func (l *life) rest() {
 	}
 }
 
-// some returns a random duration up to d.
 func (l *life) some(d time.Duration) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -217,7 +215,6 @@ func (l *life) chance(p float64) bool {
 
 func (l *life) pause(d time.Duration) { _ = l.step(l.death, l.some(d)) }
 
-// step takes some time, unless ctx or the life ends before.
 func (l *life) step(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -22,7 +22,6 @@ type digger struct {
 	cloud   *cloud
 }
 
-// digs returns the factory of diggers.
 func digs(p *process, c *cloud) factory {
 	return factory{
 		Name: "digger", ConditionType: kind,

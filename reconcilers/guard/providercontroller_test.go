@@ -88,9 +88,7 @@ func TestD2_LocksDoNotOutliveTheirHolders(t *testing.T) {
 			p.kill()
 			return done, nil
 		})
-		if err == nil {
-			t.Error("outcome was written after the kill")
-		}
+		testkit.Fails(t, err, "outcome was written after the kill")
 		s.expect("a", metav1.ConditionUnknown, guard.ReasonLocked)
 		heir := s.host(o)
 		clock := heir.SetClock(t.Context())
@@ -172,7 +170,6 @@ func TestD4_TheIntentIsKnownBeforeAnythingIsDone(t *testing.T) {
 	})
 }
 
-// expectIntent checks the recorded intent and ID of an attempt.
 func (s *server) expectIntent(o options, name, intent, id string) {
 	s.T.Helper()
 	text := ""
@@ -187,7 +184,6 @@ func (s *server) expectIntent(o options, name, intent, id string) {
 	}
 }
 
-// leases returns the Leases of the Tunnels.
 func (s *server) leases() []coordinationv1.Lease {
 	s.T.Helper()
 	var all coordinationv1.LeaseList
@@ -254,9 +250,7 @@ func TestD7_OnlyWhatIsMeantIsWritten(t *testing.T) {
 		}
 		must(t, c.RemoveFinalizer(t.Context(), "example.com/ours"))
 		before := s.Read("a")
-		if !slices.Equal(before.Finalizers, []string{"example.com/theirs"}) {
-			t.Errorf("after RemoveFinalizer: got %v", before.Finalizers)
-		}
+		testkit.Equal(t, before.Finalizers, []string{"example.com/theirs"}, "after RemoveFinalizer")
 		must(t, c.RemoveFinalizer(t.Context(), "example.com/ours"))
 		testkit.Equal(t, s.Read("a").ResourceVersion, before.ResourceVersion, "RemoveFinalizer writes the object although nothing changes")
 		c = s.controller(s.host(o), "a")

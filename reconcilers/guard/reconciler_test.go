@@ -33,7 +33,6 @@ type scripted struct {
 	reconcile, terminate func(context.Context, *controller) (*reconcile.Result, error)
 }
 
-// factory returns a factory whose providers set this condition type.
 func (s scripted) factory(conditionType string) factory {
 	s.name = conditionType
 	return factory{
@@ -119,9 +118,7 @@ func TestReconciler_GoesThroughTheConditionsInOrder(t *testing.T) {
 	}
 	waiting = false
 	pass(0, "terminate First", "terminate Second", "terminate Third")
-	if left := s.Read("a").Finalizers; !slices.Equal(left, []string{"example.com/theirs"}) {
-		t.Errorf("got finalizers %v, want only the foreign finalizer", left)
-	}
+	testkit.Equal(t, s.Read("a").Finalizers, []string{"example.com/theirs"}, "finalizers")
 	pass(0) // The reconciler ignores the object now.
 	s.Change("a", func(o *Tunnel) { o.Finalizers = nil })
 	pass(0)
@@ -251,10 +248,8 @@ func TestD12_FactoriesAreChosenByWhatTheyHandle(t *testing.T) {
 	if _, err := h.pass("a"); !errors.Is(err, guard.ErrAmbiguousProvider) || !errors.Is(err, reconcile.TerminalError(nil)) {
 		t.Errorf("object of two factories: got %v, want a terminal ErrAmbiguousProvider", err)
 	}
-	_, err := h.pass("b")
-	must(t, err)
-	_, err = h.pass("c")
-	must(t, err)
+	must(t, testkit.Err(h.pass("b")))
+	must(t, testkit.Err(h.pass("c")))
 	if all := j.All(); len(all) != 1 || len(s.Read("a").Finalizers)+len(s.Read("c").Finalizers) > 0 {
 		t.Errorf("got calls %v, want one", all)
 	}
@@ -313,9 +308,7 @@ func TestReconciler_AFactoryThatFailsSaysSo(t *testing.T) {
 		New: func(context.Context, *controller) (guard.Provider, error) { return nil, errBroken },
 	})
 	testkit.ErrorIs(t, testkit.Err(h.pass("a")), errBroken)
-	if has := s.expect("a", metav1.ConditionFalse, guard.ReasonFailed); !strings.Contains(has.Message, "create provider broken") {
-		t.Errorf("got condition %+v", has)
-	}
+	testkit.Has(t, s.expect("a", metav1.ConditionFalse, guard.ReasonFailed).Message, "create provider broken", "condition")
 }
 
 // A reconciler can watch dependents of its object, as the original host did.

@@ -68,7 +68,6 @@ func (s *server) expectLeases(n int) {
 	})
 }
 
-// expect checks the condition.
 func (s *server) expect(name string, status metav1.ConditionStatus, reason string) metav1.Condition {
 	s.T.Helper()
 	tunnel := s.Read(name)
@@ -154,7 +153,6 @@ func (s *server) controllerOf(h *host, tunnel *Tunnel, conditionType string) *co
 // done is the outcome of most tasks.
 var done = guard.Outcome{Status: metav1.ConditionTrue, Reason: "Done", Message: "It is done"}
 
-// noTask returns a task that fails the test if it runs.
 func noTask(t testing.TB) guard.Task {
 	t.Helper()
 	return func(context.Context, guard.Attempt) (guard.Outcome, error) {

@@ -216,9 +216,7 @@ func TestSweep_AfterACrash(t *testing.T) {
 		h := s.replica(o, p.client(v.client(s)), sold.sells())
 		s.deleted(h, name, change)
 		v.patched = p.kill
-		if _, err := h.pass(name); err == nil {
-			t.Errorf("%s: process survives the kill", name)
-		}
+		testkit.Fails(t, testkit.Err(h.pass(name)), name, "process survives the kill")
 	}
 	if f := s.Read("kept").Finalizers; !slices.Equal(f, []string{foreign}) || len(s.leases()) != 2 {
 		t.Fatalf("got finalizers %v, Leases %+v", f, s.leases())
@@ -255,9 +253,7 @@ func TestSweep_LeavesWhatIsNeeded(t *testing.T) {
 		p.kill()
 		return done, nil
 	})
-	if err == nil {
-		t.Error("outcome was written after the kill")
-	}
+	testkit.Fails(t, err, "outcome was written after the kill")
 	s.Remove("held")
 	s.Make("again") // has the name of a deleted tunnel
 	s.guard(h, "again", done, nil)
@@ -284,18 +280,12 @@ func TestSweep_LeavesWhatIsNeeded(t *testing.T) {
 		must(t, old.Sweep(t.Context()))
 	}
 	must(t, h.Sweep(t.Context()))
-	if have := left(); !slices.Equal(have, of("gone", "gone", "held", "there")) {
-		t.Errorf("after a sweep: got Leases of %q", have)
-	}
+	testkit.Equal(t, left(), of("gone", "gone", "held", "there"), "Leases after a sweep")
 	clock.Skip(ttl)
 	must(t, h.Sweep(t.Context()))
-	if have := left(); !slices.Equal(have, of("gone", "gone", "there")) {
-		t.Errorf("after the lock has expired: got Leases of %q", have)
-	}
+	testkit.Equal(t, left(), of("gone", "gone", "there"), "Leases after the lock has expired")
 	must(t, s.host(theirs).Sweep(t.Context()))
 	must(t, s.host(longer).Sweep(t.Context()))
-	if have := left(); !slices.Equal(have, of("there")) {
-		t.Errorf("after the sweeps of the other hosts: got Leases of %q", have)
-	}
+	testkit.Equal(t, left(), of("there"), "Leases after the sweeps of the other hosts")
 	must(t, s.host(inStatus()).Sweep(t.Context()))
 }

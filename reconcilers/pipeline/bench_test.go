@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
 )
 
@@ -68,13 +69,11 @@ func BenchmarkReconcile(b *testing.B) {
 	}
 }
 
-// benchCache returns a client that reads from a cache.
 func (s *server) benchCache(b *testing.B) client.Client {
 	b.Helper()
 	mgr := s.Manager()
 	s.Run(mgr)
-	_, err := mgr.GetCache().GetInformer(b.Context(), &Widget{})
-	must(b, err)
+	must(b, testkit.Err(mgr.GetCache().GetInformer(b.Context(), &Widget{})))
 	return mgr.GetClient()
 }
 

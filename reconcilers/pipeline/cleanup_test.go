@@ -5,7 +5,6 @@ package pipeline_test
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -53,9 +52,7 @@ func TestCleanup_LetsObjectsGo(t *testing.T) {
 	servertest.Remove(t, r, "edge")
 	for i := range objects {
 		name := fmt.Sprint("w-", i)
-		if left := s.Read(name).Finalizers; !slices.Equal(left, []string{foreign}) {
-			t.Errorf("%s: got finalizers %v, want only the foreign finalizer", name, left)
-		}
+		testkit.Equal(t, s.Read(name).Finalizers, []string{foreign}, name, "finalizers")
 	}
 	if j.Count("delete p") == 0 {
 		t.Error("no resource was deleted before the deregistration")
@@ -84,9 +81,7 @@ func TestCleanup_WithCredentialsForANamespace(t *testing.T) {
 		t.Fatalf("list of all namespaces: got %v, want Forbidden", err)
 	}
 	must(t, pipeline.Cleanup[*Widget](mgr, name).Run(t.Context()))
-	if left := s.Read("w").Finalizers; !slices.Equal(left, []string{foreign}) {
-		t.Errorf("got finalizers %v, want only the foreign finalizer", left)
-	}
+	testkit.Equal(t, s.Read("w").Finalizers, []string{foreign}, "finalizers")
 }
 
 // Cleanup names an object that it cannot change, and continues with the other objects.

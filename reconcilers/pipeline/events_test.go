@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/client-go/tools/events"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/servertest"
 	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
 )
@@ -22,9 +23,7 @@ func TestReconciler_Events(t *testing.T) {
 	h.passes("w", 1)
 	fail := func(err error) {
 		p.created = func(context.Context, *Widget) error { return err }
-		if _, err := h.pass("w"); err == nil {
-			t.Error("pass succeeds, want an error")
-		}
+		testkit.Fails(t, testkit.Err(h.pass("w")), "pass succeeds")
 	}
 	fail(errBroken) // a plain error records no event
 	for range 3 {   // records one event

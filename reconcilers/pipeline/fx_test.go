@@ -20,7 +20,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// version returns a constructor of the set for the Widgets with this label.
 func version(v string, j *servertest.Journal) func() (pipeline.Set[*Widget], error) {
 	return func() (pipeline.Set[*Widget], error) {
 		return pipeline.Set[*Widget]{

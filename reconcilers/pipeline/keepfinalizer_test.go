@@ -4,7 +4,6 @@ package pipeline_test
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -15,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/servertest"
 	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
 )
@@ -59,8 +59,7 @@ func TestKeepFinalizer_SaysWhy(t *testing.T) {
 		ctx := logr.NewContext(t.Context(), funcr.New(func(_, line string) { log.Note("%s", line) }, funcr.Options{}))
 		pass := func() {
 			t.Helper()
-			_, err := r.Reconcile(ctx, reconcile.Request{NamespacedName: s.Key("w")})
-			must(t, err)
+			must(t, testkit.Err(r.Reconcile(ctx, reconcile.Request{NamespacedName: s.Key("w")})))
 		}
 		s.Make("w")
 		pass()
@@ -72,9 +71,7 @@ func TestKeepFinalizer_SaysWhy(t *testing.T) {
 		for e := range recorded.Events {
 			all = append(all, e)
 		}
-		if !slices.Equal(all, []string{"Normal Deleting the disk is still attached"}) {
-			t.Errorf("%s: got events %q", what, all)
-		}
+		testkit.Equal(t, all, []string{"Normal Deleting the disk is still attached"}, what, "events")
 		if lines := log.All(); len(lines) != 1 || !strings.Contains(lines[0], `"reason"="the disk is still attached"`) {
 			t.Errorf("%s: got log %q", what, lines)
 		}

@@ -6,11 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/servertest"
 	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
 )
@@ -60,12 +60,10 @@ func drawPlan(t *rapid.T, name string) plan {
 	return p
 }
 
-// drawnError is the error of an operation, or the value of its panic.
 type drawnError struct{ resource, operation string }
 
 func (e drawnError) Error() string { return e.resource + " " + e.operation }
 
-// perform performs the drawn acts of an operation.
 func (p plan) perform(ctx context.Context, operation string) error {
 	flow := pipeline.FlowFrom(ctx)
 	for _, a := range p.acts[operation] {
@@ -86,7 +84,6 @@ func (p plan) perform(ctx context.Context, operation string) error {
 	return nil
 }
 
-// build builds the resource of the plan.
 func (p plan) build(t *rapid.T, j *servertest.Journal) pipeline.Resource[*Widget] {
 	if !p.crud {
 		return &part{
@@ -207,9 +204,7 @@ func TestProcess_IsItsModel(t *testing.T) {
 		deleting := rapid.Bool().Draw(t, "deleting")
 		keep, err, panicked := process(t, resources, deleting)
 		want := predict(plans, deleting)
-		if got := j.All(); !slices.Equal(got, want.trace) {
-			t.Errorf("got calls %q, want %q", got, want.trace)
-		}
+		testkit.Equal(t, j.All(), want.trace, "calls")
 		if !errors.Is(err, want.err) || !errors.Is(panicked, want.panicked) {
 			t.Errorf("got error %v and panic %v, want %v and %v", err, panicked, want.err, want.panicked)
 		}

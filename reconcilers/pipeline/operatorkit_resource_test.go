@@ -5,7 +5,6 @@ package pipeline_test
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -119,9 +118,7 @@ func TestD10_DecoratorsArePure(t *testing.T) {
 	for _, metric := range []string{"clusterfx_pipeline_operations_total", "clusterfx_pipeline_operation_duration_seconds"} {
 		testkit.Equal(t, gathered(t, reg, metric), want, metric)
 	}
-	if names := []string{one[0].Name(), one[1].Name()}; !slices.Equal(names, []string{"crud", "part"}) {
-		t.Errorf("got names %v", names)
-	}
+	testkit.Equal(t, []string{one[0].Name(), one[1].Name()}, []string{"crud", "part"}, "names")
 }
 
 // D11: setting a flag that was not installed had no effect, and setting it twice panicked.
@@ -217,9 +214,7 @@ func TestD12_MetricsGoWhereTheyAreTold(t *testing.T) {
 	testkit.ErrorIs(t, testkit.Err(pipeline.WithMetrics(rs, nil, "s")), pipeline.ErrInvalidConfig, "without a registerer")
 	taken := prometheus.NewPedanticRegistry()
 	must(t, taken.Register(prometheus.NewGauge(prometheus.GaugeOpts{Name: "clusterfx_pipeline_operations_total", Help: "taken"})))
-	if _, err := pipeline.WithMetrics(rs, taken, "s"); err == nil {
-		t.Error("WithMetrics succeeds although the registerer refuses")
-	}
+	testkit.Fails(t, testkit.Err(pipeline.WithMetrics(rs, taken, "s")), "WithMetrics succeeds although the registerer refuses")
 }
 
 // D14: an overlap of two sets was detected only when an object matched both.
@@ -235,9 +230,7 @@ func TestD14_AmbiguousRoutes(t *testing.T) {
 	}
 	t.Run("found when the router is made, with labels", func(t *testing.T) {
 		t.Parallel()
-		if _, err := pipeline.NewRouter(set("v1", "v", "1"), set("v2", "v", "2")); err != nil {
-			t.Errorf("two versions: got %v", err)
-		}
+		testkit.NoError(t, testkit.Err(pipeline.NewRouter(set("v1", "v", "1"), set("v2", "v", "2"))), "two versions")
 		for _, other := range []pipeline.Set[*Widget]{set("again", "v", "1"), set("part", "v", "1", "a", "b"), set("else", "a", "b")} {
 			testkit.ErrorIs(t, testkit.Err(pipeline.NewRouter(set("v1", "v", "1"), other)), pipeline.ErrAmbiguousResourceSet, other.Name)
 		}

@@ -131,9 +131,7 @@ func TestReconciler_ForeignFinalizer(t *testing.T) {
 	h.Remove("w")
 	h.passes("w", 3)
 	j.Expect(t, "create p", "delete p")
-	if left := h.Read("w").Finalizers; !slices.Equal(left, []string{foreign}) {
-		t.Errorf("got finalizers %v", left)
-	}
+	testkit.Equal(t, h.Read("w").Finalizers, []string{foreign}, "finalizers")
 }
 
 // A cache may show an old version of an object. A pass with it must not undo later changes of others.
@@ -299,9 +297,7 @@ func TestReconciler_EndOfContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(200*time.Millisecond, cancel)
 	_, err := h.Reconcile(ctx, reconcile.Request{NamespacedName: h.Key("w")})
-	if err == nil {
-		t.Error("pass succeeds after a shutdown")
-	}
+	testkit.Fails(t, err, "pass succeeds after a shutdown")
 	h.expect("w", metav1.ConditionUnknown, pipeline.ReasonPending, "Reconciling")
 
 	ctx, cancel = context.WithTimeout(t.Context(), 200*time.Millisecond)

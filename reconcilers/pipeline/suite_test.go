@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/servertest"
 	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
 )
@@ -64,9 +65,7 @@ func serverIn(t testing.TB, config *rest.Config) *server {
 func (s *server) expect(name string, status metav1.ConditionStatus, reason string, also ...string) *Widget {
 	s.T.Helper()
 	w := s.Read(name)
-	if err := check(w, status, reason, also...); err != nil {
-		s.T.Error(err)
-	}
+	testkit.NoError(s.T, check(w, status, reason, also...))
 	return w
 }
 
@@ -131,7 +130,6 @@ func router(t testing.TB, sets ...pipeline.Set[*Widget]) *pipeline.Router[*Widge
 	return r
 }
 
-// pass runs one pass and returns its result.
 func (h hand) pass(name string) (reconcile.Result, error) {
 	return h.Reconcile(h.T.Context(), reconcile.Request{NamespacedName: h.Key(name)})
 }
@@ -140,12 +138,10 @@ func (h hand) pass(name string) (reconcile.Result, error) {
 func (h hand) passes(name string, n int) {
 	h.T.Helper()
 	for range n {
-		_, err := h.pass(name)
-		must(h.T, err)
+		must(h.T, testkit.Err(h.pass(name)))
 	}
 }
 
-// start runs the pipeline in a manager until the test ends or stop is called.
 func (s *server) start(o pipeline.Options[*Widget], sets ...pipeline.Set[*Widget]) (stop func()) {
 	s.T.Helper()
 	mgr := s.Manager()
@@ -178,7 +174,6 @@ func (p *part) EnsureDeleted(ctx context.Context, w *Widget) error {
 	return p.deleted(ctx, w)
 }
 
-// every returns a set for every Widget.
 func every(resources ...pipeline.Resource[*Widget]) pipeline.Set[*Widget] {
 	return pipeline.Set[*Widget]{
 		Name: "every", Handles: func(*Widget) bool { return true }, Resources: resources,

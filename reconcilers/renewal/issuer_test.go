@@ -88,8 +88,7 @@ func (i *issuer) serveToken(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(request)
 }
 
-// register creates a Secret for the remote, with a token, and a Cluster of the same name.
-func (i *issuer) register(t *testing.T, s *site, name, token string) *corev1.Secret {
+func (i *issuer) register(t *testing.T, s *management, name, token string) *corev1.Secret {
 	t.Helper()
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: i.Certificate().Raw})
 	secret := &corev1.Secret{
@@ -120,7 +119,7 @@ func dueNow() string { return jwt(-150*time.Minute, 30*time.Minute, 0) }
 
 // touch changes the Secret until the controllers of the hub have read it six times. Package cluster reads it once in
 // two seconds, so most of these reads are reads of this package.
-func (s *site) touch(t *testing.T, name string) {
+func (s *management) touch(t *testing.T, name string) {
 	t.Helper()
 	before := s.count(http.MethodGet, name).Load()
 	eventually(t, func() error {
@@ -138,7 +137,7 @@ func (s *site) touch(t *testing.T, name string) {
 // write.
 func TestFloor(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newManagement(t)
 	stop := s.start(t)
 	defer func() { stop() }()
 	cases := map[string]func(asked time.Duration) string{
@@ -171,7 +170,7 @@ func TestFloor(t *testing.T) {
 // Removing the record of a renewal does not cause an earlier renewal.
 func TestFloor_RemovedRecord(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newManagement(t)
 	t.Cleanup(s.start(t))
 	name := s.namespace + "-removed"
 	isDue := func(asked time.Duration) string { return jwt(-asked*9/10, asked/10, 0) }
@@ -186,7 +185,7 @@ func TestFloor_RemovedRecord(t *testing.T) {
 // An unusable token does not replace the old token, and an event states the reason.
 func TestRefused(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newManagement(t)
 	t.Cleanup(s.start(t))
 	cases := map[string]struct {
 		issue func(asked time.Duration) string
@@ -217,7 +216,7 @@ func TestRefused(t *testing.T) {
 // A token of an allowed size is refused if it makes the Secret too large to read.
 func TestRefused_SecretTooLarge(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newManagement(t)
 	remote := newIssuer(t, func(asked time.Duration) string { return jwt(0, asked, 11<<10) })
 	name := s.namespace + "-large"
 	secret := remote.register(t, s, name, dueNow())
@@ -231,7 +230,7 @@ func TestRefused_SecretTooLarge(t *testing.T) {
 // A remote that responds with a conflict does not end the renewal: an event shows the failure, and the hub retries.
 func TestRenewal_ConflictOfTheRemote(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newManagement(t)
 	t.Cleanup(s.start(t))
 	remote := newIssuer(t, func(asked time.Duration) string { return jwt(0, asked, 0) })
 	remote.conflicts.Store(2)

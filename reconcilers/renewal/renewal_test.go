@@ -49,16 +49,15 @@ func TestMain(m *testing.M) {
 		goleak.IgnoreTopFunction("k8s.io/apimachinery/pkg/watch.(*filteredWatch).loop"))))
 }
 
-// newHub runs a hub until the test ends, and returns a client and the namespace of its credentials.
 func newHub(t *testing.T) (client.WithWatch, string) {
 	t.Helper()
-	s := newSite(t)
+	s := newManagement(t)
 	t.Cleanup(s.start(t))
 	return s.WithWatch, s.namespace
 }
 
-// site is a management cluster in which hubs run one after the other.
-type site struct {
+// management is a management cluster in which hubs run one after the other.
+type management struct {
 	client.WithWatch
 	config    *rest.Config // of the hubs
 	namespace string
@@ -66,15 +65,15 @@ type site struct {
 	share     cluster.Share // of the hubs; nil is everything
 }
 
-func newSite(t *testing.T) *site {
+func newManagement(t *testing.T) *management {
 	t.Helper()
 	config := fleettest.Cluster(t, "hub").Config()
 	fleettest.InstallCRDs(t, config)
-	direct := fleettest.Client(t, config, hubv1.AddToScheme)
-	namespace := fleettest.Namespace(t, direct, "renewal")
-	s := &site{WithWatch: direct, config: config, namespace: namespace}
+	direct := fleettest.ClientFor(t, config, hubv1.AddToScheme)
+	namespace := fleettest.Namespace(t, direct, "renewal-")
+	s := &management{WithWatch: direct, config: config, namespace: namespace}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(r *http.Request) (*http.Response, error) {
+		return testkit.RoundTrip(func(r *http.Request) (*http.Response, error) {
 			if before, name, found := strings.Cut(r.URL.Path, "/secrets/"); found && strings.HasSuffix(before, s.namespace) {
 				s.count(r.Method, name).Add(1)
 			}
@@ -84,18 +83,14 @@ func newSite(t *testing.T) *site {
 	return s
 }
 
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
 // count returns the number of requests for a Secret that the hubs have sent.
-func (s *site) count(method, secret string) *atomic.Int64 {
+func (s *management) count(method, secret string) *atomic.Int64 {
 	n, _ := s.requests.LoadOrStore(method+" "+secret, &atomic.Int64{})
 	return n.(*atomic.Int64)
 }
 
 // start starts a hub, and returns the function that stops it.
-func (s *site) start(t *testing.T) func() {
+func (s *management) start(t *testing.T) func() {
 	t.Helper()
 	options := cluster.ManagerOptions(s.namespace)
 	options.Cache.ByObject[&hubv1.Cluster{}] = cache.ByObject{Label: labels.SelectorFromSet(labelsOf(s.namespace))}
@@ -112,9 +107,7 @@ func (s *site) start(t *testing.T) func() {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if err := mgr.Start(ctx); err != nil {
-			t.Errorf("the hub ended: %v", err)
-		}
+		testkit.NoError(t, mgr.Start(ctx), "the hub ended")
 	}()
 	return func() {
 		cancel()
@@ -122,7 +115,7 @@ func (s *site) start(t *testing.T) func() {
 	}
 }
 
-// labelsOf returns the labels of the Clusters of a site. The sites share an API server, and the hubs of a site see no
+// labelsOf returns the labels of the Clusters of one management. They share an API server, and the hubs of one see no
 // other Clusters.
 func labelsOf(namespace string) map[string]string { return map[string]string{"test": namespace} }
 
@@ -235,7 +228,7 @@ func versionsOf(t *testing.T, hub client.WithWatch, name string) func() []hubv1.
 // If the ServiceAccount lacks the permission to renew its token, an event names the permission, and the token stays.
 func TestRenewal_Forbidden(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newManagement(t)
 	t.Cleanup(s.start(t))
 	name := s.namespace + "-a"
 	before := register(t, s, s.namespace, name)
@@ -251,7 +244,7 @@ func TestRenewal_Forbidden(t *testing.T) {
 // hub requests no token.
 func TestRenewal_NoToken(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newManagement(t)
 	t.Cleanup(s.start(t))
 	name := s.namespace + "-a"
 	var requests atomic.Int64
@@ -278,7 +271,7 @@ func TestRenewal_Bound(t *testing.T) {
 	t.Parallel()
 	hub, namespace := newHub(t)
 	name := namespace + "-a"
-	remote := fleettest.Client(t, fleettest.Cluster(t, "one").Config())
+	remote := fleettest.Client(t, fleettest.Cluster(t, "one"))
 	anchor := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: name + "-anchor"}}
 	must(t, remote.Create(t.Context(), anchor))
 	secret := register(t, hub, namespace, name, mayRenew(name))
@@ -315,7 +308,7 @@ func expectEvent(t *testing.T, hub client.Client, about, reason, text string) {
 // The token of a Secret that a Cluster names later is renewed, although the app of the remote keeps its client.
 func TestRenewal_AnotherSecret(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newManagement(t)
 	t.Cleanup(s.start(t))
 	name, later := s.namespace+"-first", s.namespace+"-later"
 	remote := newIssuer(t, func(asked time.Duration) string { return jwt(0, asked, 0) })

@@ -62,8 +62,7 @@ func (p *part) take(name string) {
 	}
 }
 
-// shared supplies the share of the site's hubs.
-func (s *site) shared() fx.Option {
+func (s *management) shared() fx.Option {
 	if s.share == nil {
 		return fx.Options()
 	}
@@ -74,7 +73,7 @@ func (s *site) shared() fx.Option {
 // renewed. When a remote moves to the replica, its token is renewed.
 func TestRenewal_Elsewhere(t *testing.T) {
 	t.Parallel()
-	s, share := newSite(t), &part{has: map[registry.ClusterName]bool{}}
+	s, share := newManagement(t), &part{has: map[registry.ClusterName]bool{}}
 	s.share = share
 	t.Cleanup(s.start(t))
 	ours, moves, theirs := s.namespace+"-ours", s.namespace+"-moves", s.namespace+"-theirs"

@@ -85,9 +85,7 @@ func TestJudge(t *testing.T) {
 	}
 	padding := func(n int) string { return strings.Repeat("x", n) }
 	claims := strings.TrimSpace(string(token(fmt.Sprintf(`{"iat":%d,"exp":%d}`, now.Unix(), now.Unix()+3600))))
-	if _, err := (plan{lifetime: time.Hour}).judge(claims+padding(maxToken-len(claims)), 0, now); err != nil {
-		t.Errorf("a token of 16 KiB: got error %v, want no error", err)
-	}
+	testkit.NoError(t, testkit.Err((plan{lifetime: time.Hour}).judge(claims+padding(maxToken-len(claims)), 0, now)), "a token of 16 KiB")
 	if _, err := (plan{lifetime: time.Hour}).judge(claims+padding(maxToken-len(claims)+1), 0, now); err == nil {
 		t.Error("a token of 16 KiB and a byte: got no error, want an error")
 	}

@@ -53,7 +53,6 @@ func (r *baseline) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 	return ctrl.Result{}, r.down.Apply(ctx, wanted, client.FieldOwner("baseline"), client.ForceOwnership)
 }
 
-// addBaseline adds the controller to a manager of the upstream cluster.
 func addBaseline(mgr ctrl.Manager, down cluster.Cluster, b *bench, finalizer bool) error {
 	yes := true
 	r := &baseline{up: mgr.GetClient(), down: down.GetClient(), downNamespace: b.downNS, finalizer: finalizer}

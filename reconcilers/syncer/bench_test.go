@@ -29,6 +29,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 )
 
@@ -68,8 +69,8 @@ func quick(tb testing.TB) *bench {
 	clusters := fleettest.Clusters(tb, "up", "down")
 	b := &bench{tb: tb}
 	for i, c := range []*client.Client{&b.up, &b.down} {
-		*c = fleettest.Client(tb, unlimited(clusters[i].Config()))
-		ns := fleettest.Namespace(tb, *c, "bench")
+		*c = fleettest.ClientFor(tb, unlimited(clusters[i].Config()))
+		ns := fleettest.Namespace(tb, *c, "bench-")
 		if i == 0 {
 			b.upNS = ns
 		} else {
@@ -98,9 +99,7 @@ func (b *bench) start(tb testing.TB, way string) (stop func()) {
 	go func() { done <- mgr.Start(ctx) }()
 	return func() {
 		cancel()
-		if err := <-done; err != nil {
-			tb.Error(err)
-		}
+		testkit.NoError(tb, <-done)
 	}
 }
 
@@ -131,9 +130,7 @@ func (b *bench) fill(tb testing.TB, objects int) {
 					ObjectMeta: metav1.ObjectMeta{Namespace: b.upNS, Name: fmt.Sprintf("object-%05d", i), Labels: map[string]string{"app": "bench"}},
 					Data:       map[string]string{"body": strings.Repeat("x", 900), "number": strconv.Itoa(i)},
 				}
-				if err := b.up.Create(tb.Context(), obj); err != nil {
-					tb.Error(err)
-				}
+				testkit.NoError(tb, b.up.Create(tb.Context(), obj))
 			}
 		})
 	}
@@ -144,7 +141,6 @@ func (b *bench) fill(tb testing.TB, objects int) {
 	all.Wait()
 }
 
-// watchCopies calls seen for each state of a copy, until stop is called.
 func (b *bench) watchCopies(tb testing.TB, seen func(*corev1.ConfigMap)) (stop func()) {
 	tb.Helper()
 	clusters := fleettest.Clusters(tb, "up", "down")
@@ -169,9 +165,7 @@ func (b *bench) watchCopies(tb testing.TB, seen func(*corev1.ConfigMap)) (stop f
 	go func() { done <- copies.Start(ctx) }()
 	return func() {
 		cancel()
-		if err := <-done; err != nil {
-			tb.Error(err)
-		}
+		testkit.NoError(tb, <-done)
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
-// allFacts returns every combination of facts.
 func allFacts() []facts {
 	var all []facts
 	states, flags := []presence{absent, present, terminating}, 1<<7

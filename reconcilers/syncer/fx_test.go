@@ -18,7 +18,6 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 )
 
-// pairNamed returns a constructor of a pair of the bench.
 func (b *bench) pairNamed(name string) func(ctrl.Manager) (*syncer.Pair, error) {
 	return func(mgr ctrl.Manager) (*syncer.Pair, error) {
 		return syncer.NewPair(syncer.PairOptions{

@@ -67,9 +67,7 @@ func TestPresenceOf(t *testing.T) {
 			t.Errorf("got %d, %v, want %d", got, err, c.want)
 		}
 	}
-	if _, err := presenceOf(&corev1.ConfigMap{}, errors.New("the network is down")); err == nil {
-		t.Error("an error counts as absence")
-	}
+	testkit.Fails(t, testkit.Err(presenceOf(&corev1.ConfigMap{}, errors.New("the network is down"))), "an error counts as absence")
 }
 
 // A pair records ten events of one reason in ten minutes, and says so with the last one.

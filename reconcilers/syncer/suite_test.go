@@ -19,6 +19,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 )
 
@@ -49,8 +50,8 @@ type bench struct {
 func newBench(t *testing.T, change func(*syncer.PairOptions)) *bench {
 	t.Helper()
 	clusters := fleettest.Clusters(t, "up", "down")
-	b := &bench{tb: t, up: fleettest.Client(t, clusters[0].Config()), down: fleettest.Client(t, clusters[1].Config())}
-	b.upNS, b.downNS = fleettest.Namespace(t, b.up, "syncer"), fleettest.Namespace(t, b.down, "syncer")
+	b := &bench{tb: t, up: fleettest.Client(t, clusters[0]), down: fleettest.Client(t, clusters[1])}
+	b.upNS, b.downNS = fleettest.Namespace(t, b.up, "syncer-"), fleettest.Namespace(t, b.down, "syncer-")
 	b.begin(t, change)
 	return b
 }
@@ -83,7 +84,7 @@ func (b *bench) through(c *rest.Config) *rest.Config {
 	if b.between != nil {
 		c = rest.CopyConfig(c)
 		c.Wrap(func(next http.RoundTripper) http.RoundTripper {
-			return roundTripper(func(r *http.Request) (*http.Response, error) {
+			return testkit.RoundTrip(func(r *http.Request) (*http.Response, error) {
 				r = r.Clone(r.Context())
 				b.between(r)
 				return next.RoundTrip(r)
@@ -112,7 +113,3 @@ func (b *bench) run(t *testing.T) {
 	}
 	t.Cleanup(func() { b.stop() })
 }
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -72,7 +72,6 @@ func (b *bench) process(t *testing.T, o ctrl.Options, change func(*syncer.PairOp
 	b.manager, b.pair, b.upHost, b.downHost = manager, pair, manager, other
 }
 
-// events returns the events of an upstream object with a reason.
 func (b *bench) events(t *testing.T, name, reason string) []eventsv1.Event {
 	t.Helper()
 	var list eventsv1.EventList
@@ -147,7 +146,6 @@ func labelSelector(t *testing.T, text string) labels.Selector {
 	return s
 }
 
-// sum returns the sum of the series of a counter, or of those with a value of a label.
 func sum(t *testing.T, from prometheus.Gatherer, name string, values ...string) float64 {
 	t.Helper()
 	families, err := from.Gather()

@@ -33,7 +33,6 @@ func (b *bench) copyOf(name string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.downNS, Name: name + "-x-" + b.upNS + "-x-" + b.upNS}}
 }
 
-// wait waits until the copy has data.
 func (b *bench) wait(t *testing.T, name string, data map[string]string) *corev1.ConfigMap {
 	t.Helper()
 	found := b.copyOf(name)

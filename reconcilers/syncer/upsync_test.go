@@ -130,7 +130,7 @@ func TestMirror_TheNameOfACopyOfAnotherObject(t *testing.T) {
 		syncer.Options[*corev1.ConfigMap]{Select: func(up *corev1.ConfigMap) bool { return up.Labels["test"] == b.upNS }}))
 	b.run(t)
 	one, two := b.original("a", map[string]string{"k": "1"}), b.original("a", map[string]string{"k": "2"})
-	two.Namespace = fleettest.Namespace(t, b.up, "syncer")
+	two.Namespace = fleettest.Namespace(t, b.up, "syncer-")
 	one.Labels, two.Labels = map[string]string{"test": b.upNS}, map[string]string{"test": b.upNS}
 	must(t, b.up.Create(t.Context(), two))
 	found := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.downNS, Name: "a"}}

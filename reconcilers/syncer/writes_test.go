@@ -138,7 +138,7 @@ func TestContended_WritesAreBounded(t *testing.T) {
 	b.wait(t, "marks", nil)
 
 	// The other client reacts to each change at once.
-	fighting := fleettest.Client(t, fleettest.Cluster(t, "down").Config())
+	fighting := fleettest.Client(t, fleettest.Cluster(t, "down"))
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
 	defer cancel()
 	changes, err := fighting.Watch(ctx, &corev1.ConfigMapList{}, client.InNamespace(b.downNS))
@@ -344,9 +344,7 @@ func TestContended_ByTheAPIServer(t *testing.T) {
 		}
 		writes.Add(1)
 		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			t.Error(err)
-		}
+		testkit.NoError(t, err)
 		body = bytes.ReplaceAll(body, []byte(`"k":"1"`), []byte(`"k":"changed"`))
 		r.Body, r.GetBody, r.ContentLength = io.NopCloser(bytes.NewReader(body)), nil, int64(len(body))
 	}

@@ -90,9 +90,7 @@ func TestSource_WatchAll(t *testing.T) {
 	if second, err := s.Watch(of); err != nil || second != first || *sources != 1 {
 		t.Errorf("%d sources for one selection, %v", *sources, err)
 	}
-	if _, err := s.Watch(of, "a"); !errors.Is(err, errNeedless) {
-		t.Errorf("with a key: got %v, want %v", err, errNeedless)
-	}
+	testkit.ErrorIs(t, testkit.Err(s.Watch(of, "a")), errNeedless, "with a key")
 	for want, change := range map[error]func(*Selection){
 		errNothing: func(of *Selection) { of.Labels = labels.Nothing() },
 		errUnnamed: func(of *Selection) { of.Namespaces = []string{""} },
@@ -100,9 +98,7 @@ func TestSource_WatchAll(t *testing.T) {
 	} {
 		changed := of
 		change(&changed)
-		if _, err := s.Watch(changed); !errors.Is(err, want) {
-			t.Errorf("got %v, want %v", err, want)
-		}
+		testkit.ErrorIs(t, testkit.Err(s.Watch(changed)), want)
 	}
 }
 
@@ -118,9 +114,7 @@ func TestObjects_EndWithTheApp(t *testing.T) {
 	why := errors.New("the app is replaced")
 	end(why)
 	for range 2 {
-		if err := <-reads; !errors.Is(err, why) {
-			t.Errorf("got %v, want %v", err, why)
-		}
+		testkit.ErrorIs(t, <-reads, why)
 	}
 }
 
@@ -134,9 +128,7 @@ func TestCheck(t *testing.T) {
 		errNoObject: {Object: byValue{&corev1.ConfigMap{}}, Route: ByName()},
 		errUnnamed:  {Object: &corev1.ConfigMap{}, Route: ByName(), Namespaces: []string{"default", ""}},
 	} {
-		if err := check(of, []string{"x"}); !errors.Is(err, want) {
-			t.Errorf("got %v, want %v", err, want)
-		}
+		testkit.ErrorIs(t, check(of, []string{"x"}), want)
 	}
 }
 
@@ -150,9 +142,7 @@ func TestCheck_SelectorOfNothing(t *testing.T) {
 			t.Errorf("%T asks for a label", selector)
 		}
 		of := Selection{Object: &corev1.Secret{}, Route: ByName(), Labels: selector}
-		if err := check(of, []string{"x"}); !errors.Is(err, errNothing) {
-			t.Errorf("got %v, want %v", err, errNothing)
-		}
+		testkit.ErrorIs(t, check(of, []string{"x"}), errNothing)
 	}
 	one := labels.SelectorFromSet(labels.Set{"of": "test"})
 	if err := check(Selection{Object: &corev1.Secret{}, Route: ByName(), Labels: one}, []string{"x"}); err != nil || !asksForLabel(one) {

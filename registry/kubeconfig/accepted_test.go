@@ -76,9 +76,7 @@ func TestDiscreet_NamedProxy(t *testing.T) {
 		request := testkit.Request(t, http.MethodGet, "https://example.com"+path)
 		response, err := client.RoundTrip(request)
 		must(t, err)
-		if _, err := io.ReadAll(response.Body); !errors.Is(err, kubeconfig.ErrNotKubernetes) {
-			t.Errorf("%s: got error %v, want ErrNotKubernetes", path, err)
-		}
+		testkit.ErrorIs(t, testkit.Err(io.ReadAll(response.Body)), kubeconfig.ErrNotKubernetes, path)
 		if err := response.Body.Close(); err != nil {
 			t.Error(err)
 		}

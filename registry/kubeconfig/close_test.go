@@ -3,7 +3,6 @@
 package kubeconfig_test
 
 import (
-	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -11,6 +10,8 @@ import (
 	"testing"
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
+
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 func TestTransport_Close(t *testing.T) {
@@ -27,12 +28,8 @@ func TestTransport_Close(t *testing.T) {
 				t.Errorf("the watch ended with %v, want a probable EOF", err)
 			}
 		})
-		if _, err := ask(t, transport, server.URL); !errors.Is(err, net.ErrClosed) {
-			t.Errorf("request after Close: got %v, want net.ErrClosed", err)
-		}
-		if err := transport.Swap(credential(t, "x", issued{})); !errors.Is(err, net.ErrClosed) {
-			t.Errorf("Swap after Close: got %v, want net.ErrClosed", err)
-		}
+		testkit.ErrorIs(t, testkit.Err(ask(t, transport, server.URL)), net.ErrClosed, "request after Close")
+		testkit.ErrorIs(t, transport.Swap(credential(t, "x", issued{})), net.ErrClosed, "Swap after Close")
 		transport.CloseIdleConnections()
 	})
 	t.Run("ends a handshake", func(t *testing.T) {
@@ -44,7 +41,7 @@ func TestTransport_Close(t *testing.T) {
 			_, err := askWithin(t.Context(), transport, url)
 			failed <- err
 		}()
-		until(t, "the dial", func() bool { return transport.Open() > 0 })
+		testkit.Until(t, "the dial", func() bool { return transport.Open() > 0 })
 		transport.Close()
 		within(t, "the end of the handshake", func() {
 			if err := <-failed; err == nil {
@@ -60,9 +57,7 @@ func TestTransport_Close(t *testing.T) {
 		must(t, transport.Swap(credential(t, "", shared(t).second)))
 		transport.Close()
 		within(t, "the end of the watch", func() { _, _ = io.ReadAll(body) })
-		if n := transport.Draining(); n != 0 {
-			t.Errorf("got %d draining generations, want 0", n)
-		}
+		testkit.Equal(t, transport.Draining(), 0, "draining generations")
 	})
 }
 
@@ -77,9 +72,7 @@ func TestTransport_CloseIdleConnections(t *testing.T) {
 		}
 	})
 	transport := dial(t, server.URL, credential(t, "abc", issued{}))
-	if _, err := ask(t, transport, server.URL); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(ask(t, transport, server.URL)))
 	transport.CloseIdleConnections()
 	within(t, "the end of the connection", func() { <-closed })
 	if _, err := ask(t, transport, server.URL); err != nil {

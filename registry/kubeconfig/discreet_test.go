@@ -14,7 +14,6 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -92,9 +91,7 @@ func TestDiscreet_Status(t *testing.T) {
 				},
 			},
 		}
-		if diff := cmp.Diff(want, found.Status()); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", form, diff)
-		}
+		testkit.Equal(t, found.Status(), want, form)
 		if seconds, ok := apierrors.SuggestsClientDelay(err); !ok || seconds != 7 {
 			t.Errorf("%s: got delay %d, %v, want 7", form, seconds, ok)
 		}

@@ -29,7 +29,8 @@ func ExampleParse() {
 	}
 	fmt.Println(connection.Endpoint.Server, connection.Credential)
 	// Output:
-	// InvalidKubeconfig token: the token has a space, a line break or another character that no token has; store it without them
+	// InvalidKubeconfig
+	// token: the token has a space, a line break or another character that no token has; store it without them
 	// https://10.4.0.11:6443 Token (redacted)
 }
 

@@ -10,8 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
@@ -134,15 +133,11 @@ func TestParse_acceptsEveryForm(t *testing.T) {
 				t.Errorf("got CA from %q, want a known key", got.Endpoint.CAKey)
 			}
 			c.endpoint.CAKey = got.Endpoint.CAKey
-			if diff := cmp.Diff(c.endpoint, got.Endpoint); diff != "" {
-				t.Errorf("endpoint (-want +got):\n%s", diff)
-			}
+			testkit.Equal(t, got.Endpoint, c.endpoint, "endpoint")
 			if c.kind == "" {
 				c.kind = kubeconfig.Token
 			}
-			if got.Credential.Type() != c.kind {
-				t.Errorf("got type %q, want %q", got.Credential.Type(), c.kind)
-			}
+			testkit.Equal(t, got.Credential.Type(), c.kind, "type")
 		})
 	}
 }
@@ -223,9 +218,7 @@ func TestFingerprint(t *testing.T) {
 		} {
 			seen[other.Fingerprint()] = true
 		}
-		if len(seen) != 6 {
-			t.Errorf("got %d different fingerprints, want 6", len(seen))
-		}
+		testkit.Equal(t, len(seen), 6, "different fingerprints")
 	})
 	t.Run("changes with the credential and with the key", func(t *testing.T) {
 		t.Parallel()
@@ -240,15 +233,11 @@ func TestFingerprint(t *testing.T) {
 				t.Error("different credentials are equal")
 			}
 		}
-		if len(seen) != 5 {
-			t.Errorf("got %d different fingerprints, want 5", len(seen))
-		}
+		testkit.Equal(t, len(seen), 5, "different fingerprints")
 	})
 	t.Run("is short, and empty for no credential", func(t *testing.T) {
 		t.Parallel()
-		if n := len(base.Credential.Fingerprint(key)); n != 32 {
-			t.Errorf("got %d characters, want 32", n)
-		}
+		testkit.Equal(t, len(base.Credential.Fingerprint(key)), 32, "characters")
 		var none kubeconfig.Credential
 		if none.Fingerprint(key) != "" || none.Type() != "" || !none.Expires().IsZero() || !none.Equal(kubeconfig.Credential{}) || none.Equal(base.Credential) {
 			t.Error("the zero value is not an empty credential")

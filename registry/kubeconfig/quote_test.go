@@ -87,8 +87,6 @@ func TestRedact(t *testing.T) {
 		"word":        {&rest.Config{BearerToken: "abc"}, "abc", "abc"},
 		"nothing":     {nil, "a " + canaryToken, "a " + canaryToken},
 	} {
-		if got := kubeconfig.Redact(c.text, kubeconfig.CredentialOf(c.config)); got != c.want {
-			t.Errorf("%s: got %q, want %q", about, got, c.want)
-		}
+		testkit.Equal(t, kubeconfig.Redact(c.text, kubeconfig.CredentialOf(c.config)), c.want, about)
 	}
 }

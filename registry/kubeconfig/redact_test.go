@@ -12,6 +12,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
@@ -51,9 +52,7 @@ func TestNothingPrintsASecret(t *testing.T) {
 					}
 				}
 			}
-			if got, want := fmt.Sprint(c), string(c.Type())+" (redacted)"; got != want {
-				t.Errorf("got text %q, want %q", got, want)
-			}
+			testkit.Equal(t, fmt.Sprint(c), string(c.Type())+" (redacted)", "text")
 		})
 	}
 	if got := fmt.Sprint(kubeconfig.Credential{}); got != "no credential" {

@@ -119,9 +119,7 @@ func watch(t *testing.T, transport http.RoundTripper, url string) io.ReadCloser 
 	response, err := transport.RoundTrip(request)
 	must(t, err)
 	t.Cleanup(func() { _ = response.Body.Close() })
-	if _, err := io.ReadFull(response.Body, make([]byte, len("begun\n"))); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(io.ReadFull(response.Body, make([]byte, len("begun\n")))))
 	return response.Body
 }
 
@@ -138,17 +136,4 @@ func within(t *testing.T, what string, f func()) {
 	case <-time.After(10 * time.Second):
 		t.Fatalf("%s takes too long", what)
 	}
-}
-
-func until(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for range 10_000 {
-		if condition() {
-			return
-		}
-		<-tick.C
-	}
-	t.Fatalf("%s takes too long", what)
 }

@@ -16,6 +16,7 @@ import (
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
@@ -72,16 +73,14 @@ func TestTransport_Swap_certificate(t *testing.T) {
 	swap(t, transport, credential(t, "", p.second))
 	wantAnswer(t, transport, server.URL, `second "" HTTP/2.0`)
 	close(release)
-	if got, want := <-slow, `client "" HTTP/2.0<nil>`; got != want {
-		t.Errorf("request in progress: got %s, want %s", got, want)
-	}
+	testkit.Equal(t, <-slow, `client "" HTTP/2.0<nil>`, "request in progress")
 	within(t, "the end of the watch", func() {
 		// client-go resumes a watch with this error from its last version, without a list.
 		if _, err := io.ReadAll(body); !utilnet.IsProbableEOF(err) {
 			t.Errorf("the watch ended with %v, want a probable EOF", err)
 		}
 	})
-	until(t, "the end of the old connections", func() bool { return transport.Draining() == 0 })
+	testkit.Until(t, "the end of the old connections", func() bool { return transport.Draining() == 0 })
 	wantAnswer(t, transport, server.URL, `second "" HTTP/2.0`)
 }
 
@@ -111,9 +110,7 @@ func TestTransport_Swap_kinds(t *testing.T) {
 	wantAnswer(t, transport, server.URL, `client "" HTTP/2.0`)
 	swap(t, transport, credential(t, "", p.client))
 	wantAnswer(t, transport, server.URL, `client "" HTTP/2.0`)
-	if n := connections.Load(); n != 1 {
-		t.Errorf("got %d connections with the same certificate, want 1", n)
-	}
+	testkit.Equal(t, connections.Load(), 1, "connections with the same certificate")
 	swap(t, transport, credential(t, "abc", issued{}))
 	wantAnswer(t, transport, server.URL, `nobody "Bearer abc" HTTP/2.0`)
 	swap(t, transport, credential(t, "", p.second))

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
@@ -60,10 +61,10 @@ func TestTransport_Swap_makesNoReflectorList(t *testing.T) {
 		transport.Close()
 		<-stopped
 	}()
-	until(t, "the list", func() bool { return reflector.LastSyncResourceVersion() == "10" })
+	testkit.Until(t, "the list", func() bool { return reflector.LastSyncResourceVersion() == "10" })
 	before := served.resumed.Load()
 	swap(t, transport, credential(t, "", p.second))
-	until(t, "the watch to resume", func() bool { return served.resumed.Load() > before && transport.Draining() == 0 })
+	testkit.Until(t, "the watch to resume", func() bool { return served.resumed.Load() > before && transport.Draining() == 0 })
 	if n := served.lists.Load(); n != 1 {
 		t.Errorf("got %d lists, want 1", n)
 	}

@@ -110,9 +110,7 @@ func TestTransport_sendsNothingElsewhere(t *testing.T) {
 		_ = response.Body.Close()
 		t.Error("a client followed the redirect")
 	}
-	if hits.Load() != 0 {
-		t.Errorf("got %d requests elsewhere, want 0", hits.Load())
-	}
+	testkit.Equal(t, hits.Load(), 0, "requests elsewhere")
 }
 
 func TestTransport_settings(t *testing.T) {

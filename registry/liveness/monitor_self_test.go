@@ -14,6 +14,8 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
+
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // A monitor whose own goroutine is stuck reports itself, in the error, in the list and in the metric, until the goroutine continues.
@@ -35,9 +37,7 @@ func TestMonitor_WatchesItself(t *testing.T) {
 		<-time.After(55 * time.Second)
 		expectWell(t, m, "after less than three missed heartbeats")
 		<-time.After(30 * time.Second)
-		if err := m.Err(); err == nil || !strings.Contains(err.Error(), "controller liveness") {
-			t.Errorf("stuck monitor: got error %v, want controller liveness", err)
-		}
+		testkit.ErrorHas(t, m.Err(), "controller liveness", "stuck monitor")
 		got := ofItself()
 		if got.Beats < 3 || !got.Stuck {
 			t.Errorf("stuck monitor: got missed heartbeats %v, want at least 3, and stuck", m.Missed())

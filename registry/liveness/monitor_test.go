@@ -12,6 +12,8 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // A subject that does not respond is stuck after three heartbeats, and recovers at its next beat.
@@ -24,9 +26,7 @@ func TestMonitor_ThreeMisses(t *testing.T) {
 		<-time.After(29 * time.Second)
 		expectWell(t, m, "after less than three missed heartbeats")
 		<-time.After(12 * time.Second) // The first heartbeat was sent within ten seconds.
-		if err := m.Err(); err == nil || !strings.Contains(err.Error(), "cluster edge-1") {
-			t.Errorf("after three missed heartbeats: got error %v, want cluster edge-1", err)
-		}
+		testkit.ErrorHas(t, m.Err(), "cluster edge-1", "after three missed heartbeats")
 		heart.Beat()
 		expectWell(t, m, "after the next beat")
 		<-time.After(time.Second)
@@ -132,18 +132,14 @@ func TestMonitor_Metric(t *testing.T) {
 		m.Watch(Subject{Controller: "cluster"}, func(*Heart) {})
 		<-time.After(42 * time.Second)
 		// The other series is the monitor's own.
-		if got := testutil.CollectAndCount(m); got != 2 {
-			t.Errorf("got %d series, want 2", got)
-		}
+		testkit.Equal(t, testutil.CollectAndCount(m), 2, "series")
 		if got := series(m)[Subject{Controller: "cluster"}]; got < 3 {
 			t.Errorf("got %g missed heartbeats, want at least 3", got)
 		}
 		answer.Store(false)
 		heart.Beat()
 		<-time.After(22 * time.Second)
-		if got := testutil.CollectAndCount(m); got != 3 {
-			t.Errorf("got %d series, want 3", got)
-		}
+		testkit.Equal(t, testutil.CollectAndCount(m), 3, "series")
 	})
 }
 

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // A pulse that beats in time reports no starvation.
@@ -73,9 +75,7 @@ func TestPulse_StarvedInPieces(t *testing.T) {
 			<-time.After(beatEvery + tolerance)
 			p.beat(time.Now())
 		}
-		if p.Starved() != 0 {
-			t.Errorf("busy process: got starved %s, want 0", p.Starved())
-		}
+		testkit.Equal(t, p.Starved(), 0, "busy process: got starved")
 		for range 10 {
 			<-time.After(beatEvery + 300*time.Millisecond)
 			p.beat(time.Now())

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -36,9 +35,7 @@ func TestQueue_Deadlock(t *testing.T) {
 		expectWell(t, m, "one of two workers is deadlocked")
 		queue.Add(request("b"))
 		<-time.After(time.Minute)
-		if err := m.Err(); err == nil || !strings.Contains(err.Error(), "controller "+t.Name()) {
-			t.Errorf("both workers are deadlocked: got error %v", err)
-		}
+		testkit.ErrorHas(t, m.Err(), "controller "+t.Name(), "both workers are deadlocked")
 		close(release)
 		synctest.Wait()
 		expectWell(t, m, "both workers have returned")
@@ -134,9 +131,8 @@ func TestQueue_WatchedWhileItWorks(t *testing.T) {
 func TestAttach_Refuses(t *testing.T) {
 	t.Parallel()
 	m := New(Options{})
-	yes := true
 	c, err := controller.NewTypedUnmanaged("typed", controller.TypedOptions[string]{
-		SkipNameValidation: &yes,
+		SkipNameValidation: new(true),
 		Reconciler:         reconcile.TypedFunc[string](func(context.Context, string) (ctrl.Result, error) { return ctrl.Result{}, nil }),
 	})
 	must(t, err)

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/state"
 	"github.com/clusterfx/clusterfx/registry/watch"
 )
@@ -38,7 +39,7 @@ func TestBuilder_OwnsRemote(t *testing.T) {
 	secret.Namespace, secret.GenerateName = "default", "owned-"
 	must(t, watch.SetOwner(owner, secret, h.GetScheme()))
 	before := r.count(request)
-	direct := clientFor(t, one.Config())
+	direct := clientFor(t, one)
 	must(t, direct.Create(t.Context(), secret))
 	r.expect(t, request, before)
 	before = r.count(request)
@@ -60,12 +61,8 @@ func TestSetOwner(t *testing.T) {
 	for range 2 {
 		must(t, watch.SetOwner(owner, object, scheme))
 	}
-	if got := object.Annotations[watch.OwnerAnnotation]; got != "ConfigMap/ns/owner" {
-		t.Errorf("got annotation %q, want ConfigMap/ns/owner", got)
-	}
-	if err := watch.SetOwner(other, object, scheme); err == nil || !strings.Contains(err.Error(), "ConfigMap/ns/owner") {
-		t.Errorf("SetOwner with a second owner: got %v, want an error with the first owner", err)
-	}
+	testkit.Equal(t, object.Annotations[watch.OwnerAnnotation], "ConfigMap/ns/owner", "annotation")
+	testkit.ErrorHas(t, watch.SetOwner(other, object, scheme), "ConfigMap/ns/owner", "SetOwner with a second owner")
 	if err := watch.SetOwner(owner, &corev1.Secret{}, runtime.NewScheme()); err == nil {
 		t.Error("SetOwner accepts an owner of an unknown kind")
 	}
@@ -96,7 +93,7 @@ func TestRemotes_Churn(t *testing.T) {
 	var r record
 	h := newHub(t, watching(&r, watch.Options[client.Object]{Predicates: ofTest(t)}, &corev1.ConfigMap{}))
 	h.register(t, "stays", one)
-	direct := clientFor(t, one.Config())
+	direct := clientFor(t, one)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -251,7 +251,7 @@ func (f *fairness) isOver() bool { return f.left.Load() <= 0 }
 func (f *fairness) flood(b *testing.B) {
 	b.Helper()
 	f.left.Store(crowd)
-	f.write(b, clientFor(b, f.busy.Config()), "busy")
+	f.write(b, clientFor(b, f.busy), "busy")
 	<-f.flooded
 }
 
@@ -259,7 +259,7 @@ func (f *fairness) settle() { <-f.settled }
 
 func (f *fairness) writes(b *testing.B, samples int) []time.Duration {
 	b.Helper()
-	direct := clientFor(b, f.quiet.Config())
+	direct := clientFor(b, f.quiet)
 	var took []time.Duration
 	for range samples {
 		began := time.Now()

@@ -81,7 +81,7 @@ func install(t *testing.T, c *fleet.Cluster, kind schema.GroupVersionKind) {
 			"schema": map[string]any{"openAPIV3Schema": anything},
 		}},
 	}
-	must(t, clientFor(t, c.Config()).Create(t.Context(), crd))
+	must(t, clientFor(t, c).Create(t.Context(), crd))
 }
 
 // launch creates an object of a kind, as soon as the kind is served.
@@ -90,7 +90,7 @@ func launch(t *testing.T, c *fleet.Cluster, kind schema.GroupVersionKind) types.
 	one := objectOf(kind)
 	one.SetGenerateName("test-")
 	eventually(t, func() error {
-		if err := clientFor(t, c.Config()).Create(t.Context(), one); err != nil {
+		if err := clientFor(t, c).Create(t.Context(), one); err != nil {
 			return fmt.Errorf("create: %w", err)
 		}
 		return nil

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -70,9 +71,7 @@ func TestQueue_ANoisyRemote(t *testing.T) {
 	if got := drain(q, 2); !slices.Contains(got, "quiet//a") {
 		t.Errorf("got %q, want the request of the quiet remote among them", got)
 	}
-	if got := q.Len(); got != events-11 {
-		t.Errorf("got %d requests in the queue, want %d", got, events-11)
-	}
+	testkit.Equal(t, q.Len(), events-11, "requests in the queue")
 }
 
 // Requests for objects of the hub wait in the lane of the remote that has caused them. A request that the hub has
@@ -123,9 +122,7 @@ func TestQueue_KeepsARequestOnce(t *testing.T) {
 	one := request("a", "one")
 	q.Add(one)
 	q.Add(one)
-	if got := q.Len(); got != 1 {
-		t.Errorf("got length %d, want 1", got)
-	}
+	testkit.Equal(t, q.Len(), 1, "length")
 	if got, _ := q.Get(); got != one {
 		t.Errorf("got %s, want the request", got)
 	}
@@ -167,9 +164,7 @@ func TestQueue_Delays(t *testing.T) {
 		q.AddRateLimited(request("c", "failed"))
 		at(2*time.Second, "sooner")
 		at(3*time.Second, "failed")
-		if got := q.NumRequeues(request("c", "failed")); got != 2 {
-			t.Errorf("got %d requeues, want 2", got)
-		}
+		testkit.Equal(t, q.NumRequeues(request("c", "failed")), 2, "requeues")
 		q.Forget(request("c", "failed"))
 		q.AddWithOpts(priorityqueue.AddOpts{RateLimited: true, After: time.Hour}, request("c", "failed"))
 		at(4*time.Second, "failed")

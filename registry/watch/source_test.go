@@ -82,14 +82,14 @@ func newConfigMap(t *testing.T) *corev1.ConfigMap {
 
 func create(t *testing.T, c *fleet.Cluster, one *corev1.ConfigMap) types.NamespacedName {
 	t.Helper()
-	must(t, clientFor(t, c.Config()).Create(t.Context(), one))
+	must(t, clientFor(t, c).Create(t.Context(), one))
 	return client.ObjectKeyFromObject(one)
 }
 
 func remove(t *testing.T, c *fleet.Cluster, key types.NamespacedName) {
 	t.Helper()
 	gone := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
-	must(t, clientFor(t, c.Config()).Delete(t.Context(), gone))
+	must(t, clientFor(t, c).Delete(t.Context(), gone))
 }
 
 func in(name state.ClusterName, key types.NamespacedName) watch.Request {
@@ -159,11 +159,7 @@ func TestRemotes_SilentOnes(t *testing.T) {
 // behindProxy returns a proxy of a cluster, and the configuration of a remote behind it whose outage is noticed soon.
 func behindProxy(t *testing.T, c *fleet.Cluster) (*fault.Proxy, state.Desired) {
 	t.Helper()
-	p, err := fault.New(c.Server())
-	must(t, err)
-	t.Cleanup(p.Close)
-	behind, err := p.Kubeconfig(c.Kubeconfig())
-	must(t, err)
+	p, behind := fleettest.ProxyTo(t, c)
 	config := configFor(t, behind)
 	config.Probe = state.Probe{Period: 200 * time.Millisecond, Timeout: time.Second, FailureThreshold: 1}
 	return p, config

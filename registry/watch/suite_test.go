@@ -13,6 +13,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -88,9 +89,13 @@ func (h *hub) register(t testing.TB, name state.ClusterName, c *fleet.Cluster) {
 	must(t, h.remotes.Ensure(name, configFor(t, c.Kubeconfig())))
 }
 
-var must, eventually, clientFor = testkit.Must, testkit.Eventually, fleettest.Client
+var must, eventually = testkit.Must, testkit.Eventually
+
+func clientFor(t testing.TB, c *fleet.Cluster) client.WithWatch {
+	t.Helper()
+	return fleettest.Client(t, c)
+}
 
 func skipNames() config.Controller {
-	yes := true
-	return config.Controller{SkipNameValidation: &yes}
+	return config.Controller{SkipNameValidation: new(true)}
 }

@@ -24,9 +24,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -43,13 +41,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
-
-func schemeOf(b *testing.B) *runtime.Scheme {
-	b.Helper()
-	scheme := runtime.NewScheme()
-	must(b, errors.Join(clientgoscheme.AddToScheme(scheme), hubv1.AddToScheme(scheme)))
-	return scheme
-}
 
 var remotes = flag.String("remotes", "200,500", "how many Clusters the benchmark has, comma separated")
 
@@ -77,7 +68,7 @@ func BenchmarkStart(b *testing.B) {
 
 func benchStart(b *testing.B, n int) {
 	b.Helper()
-	s := newBenchSite(b, n)
+	s := newBenchHub(b, n)
 	s.engage() // The API servers of the remotes are slower for their first clients.
 	alone := s.engage()
 	first := s.runHub(s.allReported)
@@ -94,7 +85,7 @@ func benchStart(b *testing.B, n int) {
 	b.ReportMetric(again.cpu, "restart-hub-api-cpu-s")
 }
 
-type benchSite struct {
+type benchHub struct {
 	b           *testing.B
 	hub         *fleet.Cluster
 	admin       client.WithWatch
@@ -110,18 +101,18 @@ type cost struct {
 	cpu  float64 // seconds of the hub's API server
 }
 
-func newBenchSite(b *testing.B, n int) *benchSite {
+func newBenchHub(b *testing.B, n int) *benchHub {
 	b.Helper()
 	var addresses []netip.Addr
 	for i := range n {
 		addresses = append(addresses, netip.AddrFrom4([4]byte{127, 1, byte(i / 250), byte(1 + i%250)}))
 	}
 	f := fleettest.New(b, fleet.Options{Addresses: addresses})
-	s := &benchSite{b: b, kubeconfigs: map[string][]byte{}, requests: map[string]int{}}
+	s := &benchHub{b: b, kubeconfigs: map[string][]byte{}, requests: map[string]int{}}
 	var err error
 	s.hub, err = f.Create(b.Context(), "hub")
 	must(b, err)
-	scheme := schemeOf(b)
+	scheme := fleettest.Scheme(b, hubv1.AddToScheme)
 	s.admin, err = client.NewWithWatch(s.hub.Config(), client.Options{Scheme: scheme})
 	must(b, err)
 	fleettest.InstallCRDs(b, s.hub.Config())
@@ -148,7 +139,7 @@ func newBenchSite(b *testing.B, n int) *benchSite {
 
 func fillRemote(b *testing.B, c *fleet.Cluster) {
 	b.Helper()
-	direct := fleettest.Client(b, c.Config())
+	direct := fleettest.Client(b, c)
 	group := errgroup.Group{}
 	group.SetLimit(10)
 	for i := range benchObjects {
@@ -162,7 +153,7 @@ func fillRemote(b *testing.B, c *fleet.Cluster) {
 	must(b, group.Wait())
 }
 
-func (s *benchSite) register(name string, text []byte) error {
+func (s *benchHub) register(name string, text []byte) error {
 	err := s.admin.Create(s.b.Context(), &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.DefaultNamespace, Name: name}, Data: map[string][]byte{"kubeconfig": text},
 	})
@@ -175,7 +166,7 @@ func (s *benchSite) register(name string, text []byte) error {
 	})
 }
 
-func (s *benchSite) count(next http.RoundTripper) http.RoundTripper {
+func (s *benchHub) count(next http.RoundTripper) http.RoundTripper {
 	return testkit.RoundTrip(func(r *http.Request) (*http.Response, error) {
 		info := requestinfo.Of(r.URL.Path)
 		kind := r.Method + " " + info.Resource
@@ -199,7 +190,7 @@ func (s *benchSite) count(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-func (s *benchSite) print(what string, n int) {
+func (s *benchHub) print(what string, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	text := fmt.Sprintf("%s with %d Clusters: requests to the hub's API server, and for each Cluster\n", what, n)
@@ -211,7 +202,7 @@ func (s *benchSite) print(what string, n int) {
 }
 
 // watcher is a module that watches the ConfigMaps of a remote, and keeps the registry of the hub.
-func (s *benchSite) watcher() registry.Module {
+func (s *benchHub) watcher() registry.Module {
 	return registry.NewModule("watcher", registry.ModuleOptions{
 		Remote: fx.Invoke(func(p registry.Remote) error {
 			return ctrl.NewControllerManagedBy(p.Manager).Named("watcher").For(&corev1.ConfigMap{}).Complete(
@@ -221,7 +212,7 @@ func (s *benchSite) watcher() registry.Module {
 	})
 }
 
-func (s *benchSite) options() app.Options {
+func (s *benchHub) options() app.Options {
 	o := app.Options{Config: s.hub.Config(), Modules: []registry.Module{s.watcher()}}
 	o.Registry.Policy.AllowCIDRs = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	o.Registry.AllowDuplicates = true
@@ -229,7 +220,7 @@ func (s *benchSite) options() app.Options {
 	return o
 }
 
-func (s *benchSite) runHub(done func() error) cost {
+func (s *benchHub) runHub(done func() error) cost {
 	s.b.Helper()
 	s.registry.Store(nil)
 	before := s.hubCPU()
@@ -244,7 +235,7 @@ func (s *benchSite) runHub(done func() error) cost {
 	return c
 }
 
-func (s *benchSite) await(done func() error) {
+func (s *benchHub) await(done func() error) {
 	s.b.Helper()
 	for end := time.Now().Add(5 * time.Minute); ; {
 		err := done()
@@ -259,7 +250,7 @@ func (s *benchSite) await(done func() error) {
 }
 
 // allReported waits until all Clusters are Ready. It watches them, which costs the API server little.
-func (s *benchSite) allReported() error {
+func (s *benchHub) allReported() error {
 	watch, err := s.admin.Watch(s.b.Context(), &hubv1.ClusterList{})
 	if err != nil {
 		return err
@@ -278,7 +269,7 @@ func (s *benchSite) allReported() error {
 }
 
 // allRun returns nil when all apps run.
-func (s *benchSite) allRun() error {
+func (s *benchHub) allRun() error {
 	r := s.registry.Load()
 	if r == nil {
 		return errors.New("no registry")
@@ -288,7 +279,7 @@ func (s *benchSite) allRun() error {
 
 // allReady returns nil when all remotes are Ready. It stops at the first one that is not: a list of all remotes in each turn
 // would take a tenth of the processor time that it measures.
-func (s *benchSite) allReady(r *registry.Registry) error {
+func (s *benchHub) allReady(r *registry.Registry) error {
 	for name := range s.kubeconfigs {
 		if info, known := r.Status(registry.ClusterName(name)); !known || info.State != state.StateReady {
 			return fmt.Errorf("%s is %s: %s", name, info.State, info.Message)
@@ -297,10 +288,10 @@ func (s *benchSite) allReady(r *registry.Registry) error {
 	return nil
 }
 
-func (s *benchSite) engage() cost {
+func (s *benchHub) engage() cost {
 	s.b.Helper()
 	o := s.options().Registry
-	o.Hub, o.Scheme, o.Modules = s.hub.Config(), schemeOf(s.b), []registry.Module{s.watcher()}
+	o.Hub, o.Scheme, o.Modules = s.hub.Config(), fleettest.Scheme(s.b, hubv1.AddToScheme), []registry.Module{s.watcher()}
 	httpClient, err := rest.HTTPClientFor(o.Hub)
 	must(s.b, err)
 	o.HubMapper, err = apiutil.NewDynamicRESTMapper(o.Hub, httpClient)
@@ -321,7 +312,7 @@ func (s *benchSite) engage() cost {
 	return cost{took: took}
 }
 
-func (s *benchSite) hubCPU() float64 {
+func (s *benchHub) hubCPU() float64 {
 	s.b.Helper()
 	set, err := kubernetes.NewForConfig(s.hub.Config())
 	must(s.b, err)

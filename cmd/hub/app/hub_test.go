@@ -129,9 +129,7 @@ func TestRun_RefusesToStart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := app.Run(t.Context(), c.options)
-			if err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("got %v, want %s", err, c.want)
-			}
+			testkit.ErrorHas(t, err, c.want)
 		})
 	}
 }
@@ -154,9 +152,7 @@ func TestRun_AddressInUse(t *testing.T) {
 	second, third := h.options(), h.options()
 	second.HealthAddress, third.MetricsAddress = first.HealthAddress, first.MetricsAddress
 	for _, o := range []app.Options{second, third} {
-		if err := app.Run(t.Context(), o); !errors.Is(err, syscall.EADDRINUSE) {
-			t.Errorf("got %v", err)
-		}
+		testkit.ErrorIs(t, app.Run(t.Context(), o), syscall.EADDRINUSE)
 	}
 }
 

@@ -65,7 +65,7 @@ func TestImpersonateApps(t *testing.T) {
 	h.must(err)
 	grant(t, h.Client, "impersonating", h.roles("--in=hub", "--impersonate-apps"))
 	h.expectNobodyElse(user.Config())
-	c := fleettest.Client(t, user.Config())
+	c := fleettest.Client(t, user)
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: appsNamespace, Name: "any"}}
 	for what, err := range map[string]error{
 		"a token":          c.SubResource("token").Create(t.Context(), account, &authenticationv1.TokenRequest{}),

@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/onsi/gomega"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/app"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // deadlock is a transport that blocks every write of the status of a Cluster until release, and ignores the context: it
@@ -46,14 +46,14 @@ func TestRun_DeadlockedReconciler(t *testing.T) {
 	o.Registry.Limits.StopTimeout = 100 * time.Millisecond
 	p := h.run(o)
 	var first string
-	soon(t, func() (err error) {
+	eventually(t, func() (err error) {
 		if first, err = h.holder(t.Context()); first == "" {
 			return errors.Join(errors.New("the lease has no holder"), err)
 		}
 		return nil
 	})
 	h.register("edge-1", []byte("no kubeconfig"))
-	soon(t, func() error { return get(t, o.HealthAddress, "healthz", http.StatusInternalServerError) })
+	eventually(t, func() error { return get(t, o.HealthAddress, "healthz", http.StatusInternalServerError) })
 	_, body, err := fetch(t, "http://"+o.HealthAddress+"/healthz/heartbeats")
 	if err != nil || !strings.Contains(body, "no progress for 3s: controller cluster") {
 		t.Errorf("/healthz/heartbeats returns %q, want the name of the controller, %v", body, err)
@@ -62,21 +62,12 @@ func TestRun_DeadlockedReconciler(t *testing.T) {
 	standby := h.options()
 	standby.Election = fast()
 	h.run(standby)
-	soon(t, func() error {
+	eventually(t, func() error {
 		if holder, err := h.holder(t.Context()); holder == first || holder == "" {
 			return errors.Join(fmt.Errorf("the lease is held by %q", holder), err)
 		}
 		return nil
 	})
 	<-p.done // Run has a bound for each of its waits.
-	if err := p.err; err == nil || !strings.Contains(err.Error(), "the hub lost its lease") {
-		t.Errorf("the hub ends with %v, want the loss of its lease", err)
-	}
-}
-
-// soon waits for a condition that takes some seconds, or as many minutes on a busy machine: time in which the hub gets
-// no CPU does not count for heartbeats.
-func soon(t *testing.T, check func() error) {
-	t.Helper()
-	gomega.NewWithT(t).Eventually(check).WithTimeout(5 * time.Minute).WithPolling(20 * time.Millisecond).Should(gomega.Succeed())
+	testkit.ErrorHas(t, p.err, "the hub lost its lease", "the hub")
 }

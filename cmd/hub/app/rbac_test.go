@@ -141,7 +141,7 @@ func TestRBAC_IsEnough(t *testing.T) {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.DefaultNamespace, Name: "exactly"}}
 	h.must(h.Delete(t.Context(), secret))
 	h.must(h.Delete(t.Context(), &found))
-	h.expectGone(&found)
+	fleettest.Gone(t, h, &found)
 	h.expectEvent(metav1.NamespaceDefault, &found, "Deregistered")
 	h.expectByName(user.Config())
 }
@@ -178,17 +178,6 @@ func (h *hub) expectEvent(namespace string, about client.Object, reason string) 
 			}
 		}
 		return fmt.Errorf("the events about %s in %s are %v, want %s", about.GetName(), namespace, others, reason)
-	})
-}
-
-func (h *hub) expectGone(object client.Object) {
-	h.t.Helper()
-	eventually(h.t, func() error {
-		err := h.Get(h.t.Context(), client.ObjectKeyFromObject(object), object)
-		if err == nil {
-			return fmt.Errorf("%s still exists, with the finalizers %v", object.GetName(), object.GetFinalizers())
-		}
-		return client.IgnoreNotFound(err)
 	})
 }
 

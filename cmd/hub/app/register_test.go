@@ -13,6 +13,7 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -56,9 +57,7 @@ func TestRegister_GrantsWhatRuns(t *testing.T) {
 		for _, rule := range role.Rules {
 			got = got || rule.Resources[0] == "secrets"
 		}
-		if got != want {
-			t.Errorf("the account may list Secrets: %t, want %t", got, want)
-		}
+		testkit.Equal(t, got, want, "the account may list Secrets")
 	}
 	relabel := func(value string) {
 		t.Helper()

@@ -167,5 +167,5 @@ var must, eventually = testkit.Must, testkit.Eventually
 
 func clientFor(t *testing.T, c *fleet.Cluster) client.Client {
 	t.Helper()
-	return fleettest.Client(t, c.Config(), hubv1.AddToScheme)
+	return fleettest.Client(t, c, hubv1.AddToScheme)
 }

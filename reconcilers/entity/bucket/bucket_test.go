@@ -118,8 +118,7 @@ func TestBucket_InvalidKeys(t *testing.T) {
 	s := begin(t)
 	publish := func(subject string) {
 		t.Helper()
-		_, err := s.js.Publish(t.Context(), subject, []byte("1"))
-		testkit.Must(t, err)
+		testkit.Must(t, testkit.Err(s.js.Publish(t.Context(), subject, []byte("1"))))
 	}
 	expect := func(invalid int) {
 		t.Helper()
@@ -129,9 +128,7 @@ func TestBucket_InvalidKeys(t *testing.T) {
 			}
 			return nil
 		})
-		if keys := s.bucket.Keys(); !slices.Equal(keys, []string{"a.x"}) {
-			t.Errorf("the keys are %q", keys)
-		}
+		testkit.Equal(t, s.bucket.Keys(), []string{"a.x"}, "the keys")
 	}
 	publish("$KV.things.listed:1")
 	s.put(t, "a.x", "1")
@@ -160,9 +157,7 @@ func TestBucket_CompactedMarker(t *testing.T) {
 	if _, ok := s.bucket.Marker("a.x"); ok {
 		t.Error("the marker is still there: the test shows nothing")
 	}
-	if err := s.bucket.Absent("a.x"); err != nil {
-		t.Errorf("got %v", err)
-	}
+	testkit.NoError(t, s.bucket.Absent("a.x"))
 }
 
 // A marker that the process has seen counts after the stream has compacted it and the watch has begun again: a key that is created
@@ -318,7 +313,5 @@ func TestBucket_ExpiryWithoutMarkers(t *testing.T) {
 	if _, ok := s.bucket.Marker("a.x"); ok {
 		t.Error("the expiry made a marker: the test shows nothing")
 	}
-	if err := s.bucket.Absent("a.x"); err != nil {
-		t.Errorf("got %v", err)
-	}
+	testkit.NoError(t, s.bucket.Absent("a.x"))
 }

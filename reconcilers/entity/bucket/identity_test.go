@@ -285,7 +285,6 @@ func waitChanged(t *testing.T, b *bucket.Bucket) {
 	})
 }
 
-// canary returns the counter and the beats of the canary.
 func (s *stage) canary(t *testing.T) (counter, beats uint64) {
 	t.Helper()
 	testkit.Eventually(t, func() error {

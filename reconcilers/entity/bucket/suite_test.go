@@ -65,14 +65,11 @@ func (s *stage) process(t *testing.T) {
 	t.Cleanup(s.stop)
 }
 
-// put puts a value, as a client of the bucket does.
 func (s *stage) put(t *testing.T, key, value string) {
 	t.Helper()
-	_, err := s.kv.Put(t.Context(), key, []byte(value))
-	testkit.Must(t, err)
+	testkit.Must(t, testkit.Err(s.kv.Put(t.Context(), key, []byte(value))))
 }
 
-// wait waits until the copy has a value, or none if value is empty.
 func (s *stage) wait(t *testing.T, key, value string) bucket.Entry {
 	t.Helper()
 	var found bucket.Entry

@@ -46,9 +46,7 @@ func TestCollector_ExportsWhileItRuns(t *testing.T) {
 		return nil
 	})
 	cancel()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	testkit.NoError(t, <-done)
 	if names := gathered(); len(names) > 0 {
 		t.Errorf("after Run: got %v, want none", names)
 	}

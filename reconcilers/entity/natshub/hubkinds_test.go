@@ -80,8 +80,7 @@ func TestHubKinds(t *testing.T) {
 	testkit.Must(t, hub.Client().Create(t.Context(), foreign))
 	put := func(key, text string) {
 		t.Helper()
-		_, err := kv.Put(t.Context(), key, fmt.Appendf(nil, `{"text":%q}`, text))
-		testkit.Must(t, err)
+		testkit.Must(t, testkit.Err(kv.Put(t.Context(), key, fmt.Appendf(nil, `{"text":%q}`, text))))
 	}
 	expect := func(key, cluster, text string) {
 		t.Helper()
@@ -143,8 +142,7 @@ func TestStatus_ClusterIsGone(t *testing.T) {
 			return nil
 		})
 	}
-	_, err := kv.Put(t.Context(), "a", []byte(`{"text":"1"}`))
-	testkit.Must(t, err)
+	testkit.Must(t, testkit.Err(kv.Put(t.Context(), "a", []byte(`{"text":"1"}`))))
 	expect("oslo", "paris")
 	server.Kill()
 	paris.Deregister()

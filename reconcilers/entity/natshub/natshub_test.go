@@ -24,7 +24,6 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(hubtest.Main(m)) }
 
-// connect returns a connection that runs until stop, or the end of the test.
 func connect(t *testing.T, o natshub.Options, e natshub.Environment) (c *natshub.Connection, stop func()) {
 	t.Helper()
 	e.HubID = "hub"
@@ -35,9 +34,7 @@ func connect(t *testing.T, o natshub.Options, e natshub.Environment) (c *natshub
 	go func() { done <- c.Run(ctx) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		testkit.NoError(t, <-done)
 	})
 	t.Cleanup(stop)
 	return c, stop
@@ -58,17 +55,14 @@ func TestFollow(t *testing.T) {
 		t.Error("two callers have two copies of one bucket")
 	}
 	testkit.ErrorIs(t, testkit.Err(c.Follow("no name")), bucket.ErrInvalidOptions)
-	_, err = kv.Put(t.Context(), "a", []byte("1"))
-	testkit.Must(t, err)
+	testkit.Must(t, testkit.Err(kv.Put(t.Context(), "a", []byte("1"))))
 	testkit.Eventually(t, func() error {
 		if _, ok := one.Get("a"); !ok {
 			return fmt.Errorf("the copy is behind: %+v", one.Health())
 		}
 		return nil
 	})
-	if err := c.Connected(); err != nil {
-		t.Error(err)
-	}
+	testkit.NoError(t, c.Connected())
 }
 
 // A server that does not respond yet, and a hub without NATS, are no errors: the buckets are not complete, and say why.
@@ -92,9 +86,7 @@ func TestNew_WithoutServer(t *testing.T) {
 	if b, err = c.Follow("things"); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Connected(); err == nil {
-		t.Error("a server that does not run is connected")
-	}
+	testkit.Fails(t, c.Connected(), "a server that does not run is connected")
 	server.Restart()
 	testkit.Eventually(t, func() error { return b.Absent("a") })
 }
@@ -169,8 +161,7 @@ func TestGate(t *testing.T) {
 	c, _ := connect(t, natshub.Options{URL: server.URL()}, natshub.Environment{Gate: func() error { return errGate }})
 	b, err := c.Follow("things")
 	testkit.Must(t, err)
-	_, err = kv.Put(t.Context(), "a", []byte("1"))
-	testkit.Must(t, err)
+	testkit.Must(t, testkit.Err(kv.Put(t.Context(), "a", []byte("1"))))
 	testkit.Eventually(t, func() error {
 		if _, ok := b.Get("a"); !ok {
 			return errors.New("the copy is behind")

@@ -51,7 +51,6 @@ func (d *degraded) event(_, reason, _, _ string) {
 	d.events = append(d.events, reason)
 }
 
-// wait waits until a reason is reported, with a text in its message.
 func (d *degraded) wait(t *testing.T, reason, says string) {
 	t.Helper()
 	testkit.Eventually(t, func() error {
@@ -83,8 +82,7 @@ func TestConnection_Reports(t *testing.T) {
 	t.Parallel()
 	none := &degraded{}
 	c, _ := connect(t, natshub.Options{}, natshub.Environment{Degraded: none.set})
-	_, err := c.Follow("things")
-	testkit.Must(t, err)
+	testkit.Must(t, testkit.Err(c.Follow("things")))
 	none.wait(t, natshub.ReasonNotConfigured, "--nats-url")
 
 	server := natstest.Start(t)
@@ -102,8 +100,7 @@ func TestConnection_Reports(t *testing.T) {
 	found.wait(t, "", "")
 	testkit.Eventually(t, func() error { return b.Absent("a") })
 	for _, op := range []string{"", "PURGE"} {
-		_, err := js.PublishMsg(t.Context(), &nats.Msg{Subject: "$KV.things.a:b", Header: nats.Header{"KV-Operation": {op}}})
-		testkit.Must(t, err)
+		testkit.Must(t, testkit.Err(js.PublishMsg(t.Context(), &nats.Msg{Subject: "$KV.things.a:b", Header: nats.Header{"KV-Operation": {op}}})))
 		if op == "" {
 			found.wait(t, natshub.ReasonInvalidKeys, "bucket things has 1 keys")
 		}
@@ -232,11 +229,10 @@ func TestConnection_WritesRefused(t *testing.T) {
 	}
 }
 
-// namespaceFor returns a client of a cluster, and a new namespace in it.
 func namespaceFor(t *testing.T) (client.Client, string) {
 	t.Helper()
-	remote := fleettest.Client(t, fleettest.Cluster(t, "hub").Config())
-	return remote, fleettest.Namespace(t, remote, "natshub")
+	remote := fleettest.Client(t, fleettest.Cluster(t, "hub"))
+	return remote, fleettest.Namespace(t, remote, "natshub-")
 }
 
 // A credential that the server refuses is used again without end, and one in a Secret is replaced when the Secret changes. Neither gets

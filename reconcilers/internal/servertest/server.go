@@ -39,8 +39,8 @@ func New(t testing.TB, config *rest.Config, add ...func(*runtime.Scheme) error) 
 	t.Helper()
 	config = rest.CopyConfig(config)
 	config.QPS = -1
-	direct := fleettest.Client(t, config, add...)
-	return &Server{WithWatch: direct, T: t, Namespace: fleettest.Namespace(t, direct, "test"), config: config}
+	direct := fleettest.ClientFor(t, config, add...)
+	return &Server{WithWatch: direct, T: t, Namespace: fleettest.Namespace(t, direct, "test-"), config: config}
 }
 
 // Key returns the name of an object in the namespace.

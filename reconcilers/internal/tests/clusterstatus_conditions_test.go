@@ -38,13 +38,11 @@ var (
 // crashLoop is the number of failures in a row after which a person is asked for.
 const crashLoop = 5
 
-// but returns a changed copy.
 func but[T any](v T, change func(*T)) T {
 	change(&v)
 	return v
 }
 
-// refused returns rejected credentials.
 func refused(reason, message string) clusterstatus.Credentials {
 	return clusterstatus.Credentials{Valid: state.Condition{Status: metav1.ConditionFalse, Reason: reason, Message: message}}
 }
@@ -194,7 +192,6 @@ func TestConditionsOf(t *testing.T) {
 	}
 }
 
-// texts returns the existing conditions of these types, as text.
 func texts(conditions []metav1.Condition, kinds ...string) string {
 	var all []string
 	for _, kind := range kinds {

@@ -19,7 +19,6 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/observe"
 )
 
-// hubManager is the manager of a hub that has no Cluster to report about.
 type hubManager struct{ ctrl.Manager }
 
 func (hubManager) GetClient() client.Client                       { return nil }
@@ -27,7 +26,6 @@ func (hubManager) GetScheme() *runtime.Scheme                     { return runti
 func (hubManager) GetLogger() logr.Logger                         { return logr.Discard() }
 func (hubManager) GetEventRecorder(string) recorder.EventRecorder { return nil }
 
-// sentTo records sent requests.
 type sentTo struct{ requests []*http.Request }
 
 func (s *sentTo) RoundTrip(r *http.Request) (*http.Response, error) {

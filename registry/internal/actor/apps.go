@@ -11,8 +11,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/go-logr/logr"
-
 	"github.com/clusterfx/clusterfx/registry/internal/app"
 	"github.com/clusterfx/clusterfx/registry/internal/logsink"
 	"github.com/clusterfx/clusterfx/registry/internal/machine"
@@ -63,7 +61,6 @@ func (a *Actor) start(act machine.Action, now time.Time, first func(*app.Epoch))
 func (a *Actor) optionsFor(l *probe.Connection, number int64, redact func(string) string, now time.Time) app.Options {
 	host, name := a.host, a.name
 	run, modules := a.selection.Run, a.selection.Names()
-	declared := host.Declared(run, a.applied.Labels)
 	status := a.describe(now)
 	status.Epoch = number
 	return app.Options{
@@ -76,9 +73,9 @@ func (a *Actor) optionsFor(l *probe.Connection, number int64, redact func(string
 		Middleware: func(next http.RoundTripper) http.RoundTripper {
 			return host.Middleware.Wrap(name, a.latest.Load, next)
 		},
-		Judges:  func(log logr.Logger) app.Judges { return host.judges(log, modules, declared) },
-		Missed:  a.preflightNow,
-		Changed: func() { a.noteWaiting(number) },
+		Undeclared: host.Undeclared(run, a.applied.Labels),
+		Missed:     a.preflightNow,
+		Changed:    func() { a.noteWaiting(number) },
 		Built: func(steps []string) {
 			a.do(func() {
 				a.steps[number] = steps

@@ -16,7 +16,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/catalog"
 	"github.com/clusterfx/clusterfx/registry/internal/logsink"
 	"github.com/clusterfx/clusterfx/registry/internal/middleware"
-	"github.com/clusterfx/clusterfx/registry/internal/permissions"
 	"github.com/clusterfx/clusterfx/registry/internal/probe"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 	"github.com/clusterfx/clusterfx/registry/liveness"
@@ -38,11 +37,9 @@ type Common struct {
 	Hearts        *liveness.Monitor
 	Modules       catalog.Catalog
 	Offered       func() catalog.Offers
-	// Rulebook has the permissions that modules declare. Declared returns those for an app with these modules, of a
-	// remote with these labels.
-	Middleware   *middleware.Set
-	Rulebook     *permissions.Rulebook
-	Declared     func(run []catalog.Choice, labels map[string]string) func(module string) (permissions.Declaration, bool)
+	Middleware    *middleware.Set
+	// Undeclared is for an app with these modules, of a remote with these labels.
+	Undeclared   func(run []catalog.Choice, labels map[string]string) app.Undeclared
 	HubTransport func(state.ClusterName) http.RoundTripper
 	Graph        func(Start) app.Graph
 	Explain      func(message string, problem state.Problem) string
@@ -95,14 +92,6 @@ type Leftover struct {
 	Problem state.Problem
 	Gate    error
 	Zombie  bool
-}
-
-// judges compare the refused requests of an app with the permissions that its modules declare.
-func (h *Common) judges(log logr.Logger, modules []string, declared func(string) (permissions.Declaration, bool)) app.Judges {
-	judge := func(inHub bool, senders []string) func(*http.Request, int) {
-		return h.Rulebook.Judge(permissions.Requests{InHub: inHub, Log: log, Explain: h.Explain, Senders: senders, Declared: declared})
-	}
-	return app.Judges{Remote: judge(false, nil), Modules: judge(false, modules), Hub: judge(true, modules)}
 }
 
 func filtersOf(modules []catalog.Choice) []app.ModuleFilters {

@@ -4,7 +4,6 @@ package actor
 
 import (
 	"context"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/internal/app"
 	"github.com/clusterfx/clusterfx/registry/internal/logsink"
 	"github.com/clusterfx/clusterfx/registry/internal/middleware"
@@ -49,9 +49,7 @@ func TestActor_Heartbeats(t *testing.T) {
 		release := make(chan struct{})
 		a.do(func() { <-release })
 		<-time.After(time.Minute)
-		if err := hearts.Err(); err == nil || !strings.Contains(err.Error(), "cluster edge-1") {
-			t.Errorf("error of a stuck goroutine: got %v, want cluster edge-1", err)
-		}
+		testkit.ErrorHas(t, hearts.Err(), "cluster edge-1", "error of a stuck goroutine")
 		close(release)
 		synctest.Wait()
 		if err := hearts.Err(); err != nil {

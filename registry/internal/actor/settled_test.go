@@ -9,6 +9,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/internal/app"
 	"github.com/clusterfx/clusterfx/registry/internal/logsink"
 	"github.com/clusterfx/clusterfx/registry/internal/middleware"
@@ -54,12 +55,8 @@ func TestActor_Settled(t *testing.T) {
 			if c.change(a); a.beats == nil {
 				want = 0
 			}
-			if got := a.respond(); got != c.busy {
-				t.Errorf("busy is %t, want %t", got, c.busy)
-			}
-			if beats != want {
-				t.Errorf("%d responses to heartbeats, want %d", beats, want)
-			}
+			testkit.Equal(t, a.respond(), c.busy, "busy")
+			testkit.Equal(t, beats, want, "responses to heartbeats")
 		})
 	}
 }

@@ -20,6 +20,9 @@ import (
 // Unstreamed remembers what an API server cannot stream, from one app of a remote to the next.
 type Unstreamed = boundcache.Unstreamed
 
+// Undeclared explains why an informer is refused.
+type Undeclared = boundcache.Undeclared
+
 // NewCache makes the cache of the app, as code of the hub sees it.
 func (l *Life) NewCache(config *rest.Config, o cache.Options) (cache.Cache, error) {
 	handlers := contain.NewHandlers(l.contained)
@@ -44,7 +47,7 @@ func (l *Life) cacheOptions(h *contain.Handlers) boundcache.Options {
 			Refresh: l.Limits.ReconcileTimeout, Sync: l.Limits.SyncTimeout,
 		},
 		Blocked: l.tracker.blocked, Missed: l.Missed, Stale: l.tracker.changed, Arrived: h.Check, Fail: l.cacheFailed,
-		Reader: readerIn,
+		Reader: readerIn, Undeclared: l.Undeclared,
 	}
 }
 

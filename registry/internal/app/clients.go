@@ -41,7 +41,7 @@ func (e *Epoch) Values() Values { return e.values }
 func (e *Epoch) connect(ctx context.Context) error {
 	limiter := rate.NewLimiter(rate.Limit(e.options.Desired.Client.QPS), e.options.Desired.Client.Burst)
 	// The hub's own code sends requests with it, too.
-	config := e.configFor(e.ctx, e.options.Base, limiter, e.judges.Remote)
+	config := e.configFor(e.ctx, e.options.Base, limiter)
 	var err error
 	e.mapper, err = e.Mappings.NewMapper(ctx, e.ctx, restmapper.Remote{
 		Host: config.Host, Client: &http.Client{Transport: config.Transport}, Early: e.options.earlyDocuments(),
@@ -49,7 +49,7 @@ func (e *Epoch) connect(ctx context.Context) error {
 	if err != nil {
 		return &remoteError{err}
 	}
-	work := e.configFor(e.work, e.options.Base, limiter, e.judges.Modules)
+	work := e.configFor(e.work, e.options.Base, limiter)
 	inner, err := e.newManager(config, work)
 	if err != nil {
 		return fmt.Errorf("build the manager: %w", err)
@@ -79,10 +79,21 @@ func (e *Epoch) gateOfRemote() func() (term int64, err error) {
 	}
 }
 
+// remote is the target of deletes in the remote.
+func (e *Epoch) remote() deletions.Target {
+	return deletions.Target{
+		Name: e.Name, Labels: e.options.Desired.Labels, Blind: e.Blind, Term: e.gateOfRemote(), Judge: &e.parents,
+	}
+}
+
+// Limiter counts deletes of entities as those in the remote.
+func (e *Epoch) Limiter() deletes.Limiter {
+	return deletions.Limiter{Guard: e.Deletes, Target: e.remote()}
+}
+
 // deletesIn declares all deletes of cleanup steps in the remote, whatever their context. The end of one Cluster is no
 // evidence about objects in the hub.
 func (e *Epoch) deletesIn(target deletions.Target) transport.Interceptor {
-	target.Judge = &e.parents
 	return func(r *http.Request, send func(*http.Request) (*http.Response, error)) (*http.Response, error) {
 		if e.cleaning.Load() && target.Name != "" {
 			r = r.WithContext(deletes.OnPurpose(r.Context(), deletes.Evidence{Kind: deletes.KindCleanup}))
@@ -101,18 +112,14 @@ func (e *Epoch) homes() []evidence.Home {
 }
 
 // configFor is for clients whose requests a fence ends, by way of base. All clients of an app share one limiter.
-func (e *Epoch) configFor(
-	fence context.Context, base http.RoundTripper, limiter *rate.Limiter, judge func(*http.Request, int),
-) *rest.Config {
+func (e *Epoch) configFor(fence context.Context, base http.RoundTripper, limiter *rate.Limiter) *rest.Config {
 	c := &transport.Chain{
 		Base: base, Fence: fence, Gate: e.gateOfRemote(), Writes: e.Writes.Of(string(e.Name)),
 		UserAgent:   e.userAgent(),
 		RateLimiter: limiter, Timeout: e.options.Desired.Client.Timeout,
 		Meter: e.intake, Buffers: e.Buffers, Heard: e.options.LastReceived, Doubt: e.options.Doubt, Traffic: e.traffic,
 		Intercept: e.Tracer.Requests(string(e.Name), telemetry.ToRemote),
-		Judge:     judge, Deletes: e.deletesIn(deletions.Target{
-			Name: e.Name, Labels: e.options.Desired.Labels, Blind: e.Blind, Term: e.gateOfRemote(),
-		}),
+		Deletes:   e.deletesIn(e.remote()),
 	}
 	c.Middleware = e.options.Middleware(c.BelowMiddleware())
 	config := kubeconfig.RESTConfig(e.options.Desired.Endpoint, c)
@@ -161,7 +168,7 @@ func (e *Epoch) hubClient() (client.Client, error) {
 		UserAgent:   e.userAgent(),
 		RateLimiter: rate.NewLimiter(hubQPS, hubBurst), Timeout: hubTimeout,
 		Meter: meter.NewLimiter(e.Schemas, int64(e.Limits.MaxCacheBytes)), Intercept: e.Tracer.Requests(string(e.Name), telemetry.ToHub),
-		Judge: e.judges.Hub, Deletes: e.deletesIn(deletions.Target{}),
+		Deletes: e.deletesIn(deletions.Target{Judge: &e.parents}),
 	}
 	config := rest.CopyConfig(e.Hub)
 	config.QPS = -1

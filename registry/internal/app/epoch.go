@@ -40,7 +40,6 @@ type Epoch struct {
 
 	mapper  meta.RESTMapper
 	traffic *transport.Traffic
-	judges  Judges
 	values  Values
 	parents evidence.Judge
 
@@ -70,7 +69,7 @@ type Options struct {
 	Graph   Graph
 	// Middleware may return nil.
 	Middleware func(http.RoundTripper) http.RoundTripper
-	Judges     func(logr.Logger) Judges
+	Undeclared Undeclared
 	// Built gets the names of the cleanup steps when the graph is built; Missed says that the remote does not serve a
 	// watched kind; Changed, that the app made progress or a module failed. They must return at once.
 	Built           func(steps []string)
@@ -80,13 +79,6 @@ type Options struct {
 // Graph returns the options of an app's graph: the values for modules, each module in its Scope, and an invoke that
 // calls SetSteps. It is called once, after Values.
 type Graph func(*Epoch) fx.Option
-
-// Judges inspect the responses of API servers, each with the status of a response.
-type Judges struct {
-	// Remote sees responses to requests that the hub may have sent to the remote, such as those of informers and
-	// leases; Modules those to requests of modules; Hub those of the hub's API server.
-	Remote, Modules, Hub func(r *http.Request, status int)
-}
 
 // New returns an Epoch that has not started.
 func New(host *Common, o Options) *Epoch {
@@ -98,9 +90,8 @@ func New(host *Common, o Options) *Epoch {
 		Name: o.Name, Number: o.Number, Log: o.Log, ModuleNames: o.Modules,
 		Timeout:    o.Desired.Client.Timeout,
 		Collectors: newAppRegisterer(host.Registerer, o.Name), Filters: o.Filters,
-		Changed: o.Changed, Missed: o.Missed, Unstreamed: o.Unstreamed,
+		Changed: o.Changed, Missed: o.Missed, Unstreamed: o.Unstreamed, Undeclared: o.Undeclared,
 	}, []string{telemetry.ClusterLabel, string(o.Name)})
-	e.judges = o.Judges(e.Log)
 	e.work, e.endWork = context.WithCancelCause(e.ctx)
 	return e
 }

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/google/go-cmp/cmp"
 	"go.uber.org/fx"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -48,9 +48,7 @@ func TestHooks_StopWhatHasStarted(t *testing.T) {
 	if err := h.stop(t.Context()); err != nil {
 		t.Errorf("second stop: got %v", err)
 	}
-	if diff := cmp.Diff([]string{"start a", "start b", "start c", "stop b", "stop a"}, r.ran); diff != "" {
-		t.Errorf("hooks (-want +got):\n%s", diff)
-	}
+	testkit.Equal(t, r.ran, []string{"start a", "start b", "start c", "stop b", "stop a"}, "hooks")
 }
 
 // If a stop hook hangs or panics, the other stop hooks still run, and the process continues.
@@ -77,9 +75,7 @@ func TestHooks_StopRunsAllOfThem(t *testing.T) {
 		if took := time.Since(began); took > 10*time.Second {
 			t.Errorf("stop took %s, want at most 10s", took)
 		}
-		if diff := cmp.Diff([]string{"start a", "stop a"}, r.ran); diff != "" {
-			t.Errorf("hooks (-want +got):\n%s", diff)
-		}
+		testkit.Equal(t, r.ran, []string{"start a", "stop a"}, "hooks")
 		close(release)
 		synctest.Wait()
 	})

@@ -37,9 +37,7 @@ func TestEpoch_LendTo(t *testing.T) {
 	e.values.Cache = contain.NewCache(cacheWithAFilter(t), nil, nil)
 	lend := func() weak.Pointer[contain.App] {
 		app := &contain.App{}
-		if _, err := e.LendTo(contain.NewContainer(app, "dns", logr.Discard())); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, testkit.Err(e.LendTo(contain.NewContainer(app, "dns", logr.Discard()))))
 		return weak.Make(app)
 	}
 	first := lend()

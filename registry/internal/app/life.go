@@ -64,6 +64,8 @@ type LifeOptions struct {
 	Collectors  *Registerer
 	// Unstreamed is what the API server cannot stream. Default: the cache's own memory.
 	Unstreamed *Unstreamed
+	// Undeclared explains why informers are refused.
+	Undeclared Undeclared
 	Filters    func() []ModuleFilters
 	// Changed is called when the App has made progress or a module has failed. It must return at once.
 	Changed func()

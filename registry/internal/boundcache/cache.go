@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -61,7 +62,7 @@ type Cache struct {
 	noWait  context.Context //nolint:containedctx // It has ended: a read with it does not wait for an informer.
 }
 
-// Options connect a Cache with its app. All fields except Unstreamed are required.
+// Options connect a Cache with its app. All fields except Unstreamed and Undeclared are required.
 type Options struct {
 	Context context.Context //nolint:containedctx // controller-runtime calls methods with contexts of its own.
 	Scheme  *runtime.Scheme
@@ -84,7 +85,12 @@ type Options struct {
 	Fail func(err error)
 	// Reader returns the module on whose behalf a context reads; empty if it is not known.
 	Reader func(ctx context.Context) string
+	// Undeclared explains why an informer is refused. Default: it is not known.
+	Undeclared Undeclared
 }
+
+// Undeclared names the permission that a module does not declare and its informer needs; empty if it declares it.
+type Undeclared func(module string, refused *http.Request) (why string, problem state.Problem)
 
 // Limits are the limits of a Cache.
 type Limits struct {

@@ -3,7 +3,6 @@
 package boundcache
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -15,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // happening is an event some time after the one before.
@@ -192,9 +193,7 @@ func TestUnstreamed(t *testing.T) {
 		endpoint, version string
 		want              bool
 	}{{"a", "v1.36.0", true}, {"a", "v1.36.1", false}} {
-		if got := u.At(c.endpoint, c.version).has("apps"); got != c.want {
-			t.Errorf("%s: %t, want %t", fmt.Sprint(c.endpoint, c.version), got, c.want)
-		}
+		testkit.Equal(t, u.At(c.endpoint, c.version).has("apps"), c.want, fmt.Sprint(c.endpoint, c.version))
 	}
 	u.At("a", "v1.36.1").add("apps")
 	if u.At("b", "v1.36.1").has("apps") {
@@ -208,13 +207,9 @@ func TestInformer_RefusesStreams(t *testing.T) {
 	s := newTestInformer(t, t.Context())
 	streams := true
 	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", nil)
-	if err := s.refused(t.Context(), invalid, metav1.ListOptions{SendInitialEvents: &streams}); !errors.Is(err, errNotStreamed) {
-		t.Errorf("got %v", err)
-	}
+	testkit.ErrorIs(t, s.refused(t.Context(), invalid, metav1.ListOptions{SendInitialEvents: &streams}), errNotStreamed)
 	if since, why := blockedNow(s); !since.IsZero() {
 		t.Errorf("blocked: %q", why.text)
 	}
-	if err := s.mayStream(""); !errors.Is(err, errNotStreamed) {
-		t.Errorf("it is asked again: %v", err)
-	}
+	testkit.ErrorIs(t, s.mayStream(""), errNotStreamed, "it is asked again")
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -216,14 +217,21 @@ func (i *Informer) Users() []string {
 	return slices.Clone(i.budget.watchers[i.kind])
 }
 
-// Explain sets why the current request lacks a permission; empty if it is not known.
-func (i *Informer) Explain(why string, problem state.Problem) {
+// Forbidden implements transport.WatchObserver.
+func (i *Informer) Forbidden(r *http.Request) {
+	var why cause
+	for _, module := range i.Users() {
+		if i.budget.options.Undeclared == nil || why.text != "" {
+			break
+		}
+		why.text, why.problem = i.budget.options.Undeclared(module, r)
+	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.explanation = cause{why, problem}
+	i.explanation = why
 }
 
-// explained adds that to a refusal.
+// explained adds the explanation to a refusal.
 func (i *Informer) explained(err error) error {
 	if !apierrors.IsForbidden(err) {
 		return err

@@ -18,7 +18,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -97,7 +96,7 @@ func superviseFor(t *testing.T, atMost time.Duration, inner reconcile.Reconciler
 	app := &App{Metrics: telemetry.NewMetrics(prometheus.NewRegistry(), false), Context: t.Context(), ReconcileTimeout: time.Minute}
 	c, err := controller.NewUnmanaged("supervised", controller.Options{
 		Reconciler: &supervised[ctrl.Request]{inner: inner, guard: NewContainer(app, "m", log)}, Logger: log, MaxConcurrentReconciles: 4,
-		SkipNameValidation: ptr.To(true),
+		SkipNameValidation: new(true),
 	})
 	must(t, err)
 	must(t, c.Watch(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) error {

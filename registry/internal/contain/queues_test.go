@@ -18,6 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // controllers is a manager that accepts controllers, and does not start them.
@@ -27,8 +29,7 @@ func (controllers) Add(manager.Runnable) error { return nil }
 
 // GetControllerOptions returns the options of the managers of apps that matter here.
 func (controllers) GetControllerOptions() ctrlconfig.Controller {
-	yes := true
-	return ctrlconfig.Controller{SkipNameValidation: &yes, EnableWarmup: &yes}
+	return ctrlconfig.Controller{SkipNameValidation: new(true), EnableWarmup: new(true)}
 }
 
 func managerWith(q *Queues) *Manager {
@@ -122,9 +123,7 @@ func TestQueues(t *testing.T) {
 			t.Parallel()
 			c, err := one.build(managerWith(NewQueues()))
 			must(t, err)
-			if got := queueTypeOf(t, c); got != one.want {
-				t.Errorf("queue: got %s, want %s", got, one.want)
-			}
+			testkit.Equal(t, queueTypeOf(t, c), one.want, "queue")
 		})
 	}
 }
@@ -134,7 +133,5 @@ func TestQueues_None(t *testing.T) {
 	t.Parallel()
 	c, err := build(managerWith(nil), controller.Options{})
 	must(t, err)
-	if got := queueTypeOf(t, c); got != standard+request {
-		t.Errorf("queue: got %s, want %s", got, standard+request)
-	}
+	testkit.Equal(t, queueTypeOf(t, c), standard+request, "queue")
 }

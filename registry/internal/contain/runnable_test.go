@@ -4,7 +4,6 @@ package contain
 
 import (
 	"context"
-	"errors"
 	"runtime"
 	"sync"
 	"testing"
@@ -15,16 +14,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 func newControllerRunnable(ctx context.Context, t *testing.T, s source.Func) *controllerRunnable {
 	t.Helper()
-	yes := true
 	c, err := controller.NewUnmanaged("pods", controller.Options{
 		Reconciler: reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) {
 			return reconcile.Result{}, nil
 		}),
-		EnableWarmup: &yes, SkipNameValidation: &yes, Logger: logr.Discard(),
+		EnableWarmup: new(true), SkipNameValidation: new(true), Logger: logr.Discard(),
 	})
 	must(t, err)
 	must(t, c.Watch(s))
@@ -87,7 +87,5 @@ func TestRunnable_EndsItsGoroutine(t *testing.T) {
 	var running sync.WaitGroup
 	running.Go(func() { _ = one.Start(t.Context()) })
 	running.Wait()
-	if err := failed["broken"]; !errors.Is(err, ErrGoexit) {
-		t.Errorf("the module failed with %v, want %v", err, ErrGoexit)
-	}
+	testkit.ErrorIs(t, failed["broken"], ErrGoexit, "the module failed with")
 }

@@ -22,12 +22,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/deletes"
 	"github.com/clusterfx/clusterfx/registry/internal/deletions"
 	"github.com/clusterfx/clusterfx/registry/internal/deletions/ledger"
 	"github.com/clusterfx/clusterfx/registry/state"
-
-	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 func TestMain(m *testing.M) {
@@ -44,7 +43,7 @@ func newGuard(limits deletes.Limits) *deletions.Guard {
 		Limits:  func(string, map[string]string) deletes.Limits { return limits },
 		Counted: func(string, state.ClusterName, deletes.EvidenceKind, int) {},
 		Refused: func(string, state.ClusterName, deletes.Reason) {},
-		Began:   func(ledger.Hold, bool) {}, Ended: func(ledger.Hold) {},
+		Began:   func(ledger.Held, bool) {}, Ended: func(ledger.Held) {},
 		Changed: func(state.ClusterName) {}, Now: time.Now,
 	})
 }
@@ -159,5 +158,3 @@ func BenchmarkGuard_Bare(b *testing.B) {
 		})
 	})
 }
-
-var must = testkit.Must

@@ -35,7 +35,7 @@ type ConfigMapStore struct {
 
 const timeout = 5 * time.Second
 
-func entryOf(h ledger.Hold) *holds.Saved {
+func entryOf(h ledger.Held) *holds.Saved {
 	return &holds.Saved{
 		Module: h.Module, Group: h.Resource.Group, Resource: h.Resource.Resource, Cluster: string(h.Target), Fleet: h.Fleet,
 		Replica: h.Replica, Since: metav1.NewTime(h.Since), Deleted: h.Done, More: h.More, Names: short(h),
@@ -48,7 +48,7 @@ func entryOf(h ledger.Hold) *holds.Saved {
 // everything else are smaller than an object may be. More are not stored, but their deletes are refused.
 const maxNames = 256
 
-func short(h ledger.Hold) []string {
+func short(h ledger.Held) []string {
 	var fit []string
 	left := maxNames
 	if h.Cause != "" {
@@ -63,8 +63,8 @@ func short(h ledger.Hold) []string {
 	return fit
 }
 
-func holdOf(id string, e *holds.Saved) ledger.Hold {
-	return ledger.Hold{
+func holdOf(id string, e *holds.Saved) ledger.Held {
+	return ledger.Held{
 		ID: id, Module: e.Module, Resource: schema.GroupResource{Group: e.Group, Resource: e.Resource},
 		Target: state.ClusterName(e.Cluster), Fleet: e.Fleet, Cause: e.Cause, Replica: e.Replica, Since: e.Since.Time, Done: e.Deleted, More: e.More,
 		Names: e.Names, Granted: e.Granted, Spent: e.Spent, Used: e.Used, Note: e.Note,
@@ -74,7 +74,7 @@ func holdOf(id string, e *holds.Saved) ledger.Hold {
 // StoreContent is what a Store has.
 type StoreContent struct {
 	// Holds are sorted by id.
-	Holds []ledger.Hold
+	Holds []ledger.Held
 	// Annotations allow deletes.
 	Annotations map[string]string
 	// Version changes with each write; see Replace. Empty if nothing was ever stored.
@@ -105,7 +105,7 @@ func (s *ConfigMapStore) Load(ctx context.Context) (*StoreContent, error) {
 }
 
 // Save stores a hold in place of the one with its id.
-func (s *ConfigMapStore) Save(ctx context.Context, h ledger.Hold) error {
+func (s *ConfigMapStore) Save(ctx context.Context, h ledger.Held) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	value, err := entryOf(h).Text()
@@ -139,7 +139,7 @@ func (s *ConfigMapStore) Remove(ctx context.Context, id string) error {
 
 // Replace removes the hold with an id and stores another one, or none for nil, in one write, if the version is still
 // that of StoreContent. It returns the next version; empty, without a change, if it is not.
-func (s *ConfigMapStore) Replace(ctx context.Context, version, id string, by *ledger.Hold) (next string, err error) {
+func (s *ConfigMapStore) Replace(ctx context.Context, version, id string, by *ledger.Held) (next string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	changes := values{id: nil}

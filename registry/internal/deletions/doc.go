@@ -6,7 +6,8 @@ by mistake (a hub restored from an old backup, a cache read too early, a selecto
 delete everything that it made, and a client cannot see why.
 
 A Guard is a layer in the transports of modules, so it sees deletes, deletes of collections and evictions of every
-client. It passes a request on or returns an error that wraps ErrHeld, in this order:
+client. A Limiter is the same for other deletes, such as of entities in NATS. It passes a request on or returns an error
+that wraps ErrHeld, in this order:
 
   - Dry runs, and Events and Leases, are not counted.
   - A delete with Evidence passes.

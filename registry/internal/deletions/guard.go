@@ -40,7 +40,7 @@ type Store interface {
 	// Load returns, with an error, what it could read; nil if nothing.
 	Load(ctx context.Context) (*StoreContent, error)
 	// Save stores a Hold in place of the Hold with its id.
-	Save(ctx context.Context, h ledger.Hold) error
+	Save(ctx context.Context, h ledger.Held) error
 	// Remove returns nil for an unknown id.
 	Remove(ctx context.Context, id string) error
 	// Claim records a removal unless limit others are in the Window. It reports whether the removal is recorded, also
@@ -48,7 +48,7 @@ type Store interface {
 	Claim(ctx context.Context, uid types.UID, limit int, now time.Time) (claimed bool, others int, err error)
 	// Replace removes a Hold and stores another, or none for nil, in one write, if the version is still this one. It
 	// returns the next version, or "".
-	Replace(ctx context.Context, version, id string, by *ledger.Hold) (next string, err error)
+	Replace(ctx context.Context, version, id string, by *ledger.Held) (next string, err error)
 }
 
 // Options describe a Guard. All are required, except where processes share the targets.
@@ -73,8 +73,8 @@ type Options struct {
 	Counted func(module string, target state.ClusterName, evidence deletes.EvidenceKind, objects int)
 	Refused func(module string, target state.ClusterName, reason deletes.Reason)
 	// Began is called when a Hold begins or is restored, Ended when it ends. Both must return at once.
-	Began func(h ledger.Hold, restored bool)
-	Ended func(h ledger.Hold)
+	Began func(h ledger.Held, restored bool)
+	Ended func(h ledger.Held)
 	// Changed is called after a change of a target's State. It must return at once.
 	Changed func(target state.ClusterName)
 	Now     func() time.Time
@@ -90,7 +90,7 @@ type Guard struct {
 	mu      sync.Mutex // protects the fields
 	ledger  *ledger.Ledger
 	reading *reading               // a read of the Store; nil if no delete waits for one
-	stored  map[string]ledger.Hold // as the Store has them, by id; only those of this process
+	stored  map[string]ledger.Held // as the Store has them, by id; only those of this process
 	shown   shown
 	moving  moving
 	looked  time.Time // when the upkeep last read the Store; only the upkeep uses it
@@ -99,7 +99,7 @@ type Guard struct {
 // New returns a Guard. It sends no request.
 func New(o Options) *Guard {
 	g := &Guard{
-		options: o, writing: make(chan struct{}, 1), stored: map[string]ledger.Hold{}, shown: newShown(),
+		options: o, writing: make(chan struct{}, 1), stored: map[string]ledger.Held{}, shown: newShown(),
 		moving: newMoving(),
 	}
 	g.writing <- struct{}{}
@@ -131,17 +131,19 @@ func (g *Guard) RoundTrip(target Target, r *http.Request, send Send) (*http.Resp
 	if what == other || isPassing(resource) {
 		return send(r)
 	}
-	one := call{
-		guard: g, send: send, what: what, info: info,
-		target: target,
-		key: ledger.Key{
-			Module: g.options.Module(r.Context()), Resource: resource, Target: target.Name, Cause: deletes.CauseIn(r.Context()),
-		},
-	}
+	one := g.on(r.Context(), target, resource)
+	one.send, one.what, one.info = send, what, info
 	if what == createsOne || what == mayCreate {
 		return one.create(r)
 	}
 	return one.delete(r)
+}
+
+// on begins a call of the module on whose behalf ctx acts.
+func (g *Guard) on(ctx context.Context, target Target, resource schema.GroupResource) *call {
+	return &call{guard: g, target: target, key: ledger.Key{
+		Module: g.options.Module(ctx), Resource: resource, Target: target.Name, Cause: deletes.CauseIn(ctx),
+	}}
 }
 
 type call struct {
@@ -160,10 +162,14 @@ func (c *call) create(r *http.Request) (*http.Response, error) {
 	if err != nil || response.StatusCode != http.StatusCreated || isDryRun(r.URL.Query()["dryRun"]) {
 		return response, err
 	}
+	c.created()
+	return response, nil
+}
+
+func (c *call) created() {
 	if all := c.guard.known(); all != nil { // Without a ledger nothing was deleted.
 		all.Created(c.key, c.guard.options.Now())
 	}
-	return response, nil
 }
 
 func (c *call) delete(r *http.Request) (*http.Response, error) {
@@ -174,54 +180,57 @@ func (c *call) delete(r *http.Request) (*http.Response, error) {
 	if err == nil && isDryRun(options.DryRun) {
 		return c.send(r)
 	}
+	ask, kind, err := c.ask(r.Context())
+	if err != nil {
+		return transport.Refuse(r, err)
+	}
+	if ask == nil {
+		return c.sendUncounted(r, kind)
+	}
+	all, err := c.know(r.Context())
+	if err != nil {
+		return transport.Refuse(r, err)
+	}
+	ask.Name = c.name(r)
+	if c.what == deletesMany {
+		return c.deleteAll(r, all, *ask, options)
+	}
+	if options != nil && options.Preconditions != nil && options.Preconditions.UID != nil {
+		ask.UID = *options.Preconditions.UID
+	}
+	if c.what == deletesOne && options != nil {
+		return c.deleteOne(r, all, *ask, options)
+	}
+	return c.sendCounted(r, *ask)
+}
+
+// ask returns what the ledger has to decide; nil for a delete that does not count, with the kind of its evidence, or "".
+func (c *call) ask(ctx context.Context) (ask *ledger.Request, kind deletes.EvidenceKind, err error) {
 	note := ""
-	if declared, isDeclared := deletes.EvidenceOf(r.Context()); isDeclared {
-		err := c.check(r.Context(), declared)
+	if declared, isDeclared := deletes.EvidenceOf(ctx); isDeclared {
+		err := c.check(ctx, declared)
 		if err == nil {
-			return c.sendDeclared(r, declared.Kind)
+			return nil, declared.Kind, nil
 		}
 		if !errors.Is(err, evidence.ErrNone) {
-			return transport.Refuse(r, c.held(deletes.NoEvidence, fmt.Errorf("the evidence for the delete does not hold: %w", err)))
+			return nil, "", c.held(deletes.NoEvidence, fmt.Errorf("the evidence for the delete does not hold: %w", err))
 		}
 		note = noteParents + strings.TrimPrefix(err.Error(), evidence.ErrNone.Error()+": ")
 		note = note[:min(len(note), maxNote)]
 	}
 	limits := c.guard.options.Limits(c.key.Module, c.target.Labels)
 	if slices.Contains(limits.Exempt, c.key.Resource) {
-		return c.send(r)
+		return nil, "", nil
 	}
-	if kind := c.blind(r.Context()); kind != "" {
-		return transport.Refuse(r, c.held(deletes.SourceStale, fmt.Errorf(
-			"module %s does not delete while it has no current objects of %s", c.key.Module, kind)))
+	if kind := c.blind(ctx); kind != "" {
+		return nil, "", c.held(deletes.SourceStale, fmt.Errorf(
+			"module %s does not delete while it has no current objects of %s", c.key.Module, kind))
 	}
-	all, err := c.know(r.Context())
-	if err != nil {
-		return transport.Refuse(r, err)
-	}
-	ask := c.ask(r, limits)
-	if ask.Note = note; note != "" {
+	ask = &ledger.Request{Key: c.key, Limits: limitsFor(c.key.Resource, limits), Owned: deletes.OwnedIn(ctx), Note: note}
+	if note != "" {
 		ask.Cause = "" // What goes with its parents is asked for by nothing that exists.
 	}
-	if c.what == deletesMany {
-		return c.deleteAll(r, all, ask, options)
-	}
-	if options != nil && options.Preconditions != nil && options.Preconditions.UID != nil {
-		ask.UID = *options.Preconditions.UID
-	}
-	if c.what == deletesOne && options != nil {
-		return c.deleteOne(r, all, ask, options)
-	}
-	return c.sendCounted(r, ask)
-}
-
-func (c *call) ask(r *http.Request, limits deletes.Limits) ledger.Request {
-	ask := ledger.Request{
-		Key: c.key, Name: c.name(r), Limits: limitsFor(c.key.Resource, limits), Owned: deletes.OwnedIn(r.Context()),
-	}
-	if c.guard.isShared() {
-		ask.Replica = c.guard.options.Replica
-	}
-	return ask
+	return ask, "", nil
 }
 
 var errNoKind = errors.New("it is of no kind; make it with Terminating, Tombstone or Confirmed")
@@ -247,9 +256,9 @@ func (c *call) check(ctx context.Context, e deletes.Evidence) error {
 	return cmp.Or(e.Err, errNoKind)
 }
 
-func (c *call) sendDeclared(r *http.Request, kind deletes.EvidenceKind) (*http.Response, error) {
+func (c *call) sendUncounted(r *http.Request, kind deletes.EvidenceKind) (*http.Response, error) {
 	response, err := c.send(r)
-	if err == nil && isSuccess(response) {
+	if err == nil && isSuccess(response) && kind != "" {
 		c.guard.options.Counted(c.key.Module, c.key.Target, kind, 1)
 	}
 	return response, err
@@ -282,17 +291,8 @@ const maxName = 320
 // sendCounted takes the count back if the API server has refused the delete.
 func (c *call) sendCounted(r *http.Request, ask ledger.Request) (*http.Response, error) {
 	o := &c.guard.options
-	one := c.guard.admit(c.visit, ask)
-	for ; !one.isKnown; one = c.guard.admit(c.visit, ask) {
-		if _, err := c.know(r.Context()); err != nil {
-			return transport.Refuse(r, err)
-		}
-	}
-	ticket := one.ticket
-	if err := c.save(r.Context(), one.store, one.held); err != nil {
-		if ticket != nil {
-			ticket.Unstored(o.Now())
-		}
+	ticket, err := c.admit(r.Context(), ask)
+	if err != nil {
 		return transport.Refuse(r, err)
 	}
 	response, err := c.send(r)
@@ -310,7 +310,25 @@ func (c *call) sendCounted(r *http.Request, ask ledger.Request) (*http.Response,
 	return response, err
 }
 
-func (c *call) save(ctx context.Context, store *ledger.Hold, held error) error {
+// admit counts a delete, or returns the error of the refusal. Its Hold is stored.
+func (c *call) admit(ctx context.Context, ask ledger.Request) (*ledger.Ticket, error) {
+	if c.guard.isShared() {
+		ask.Replica = c.guard.options.Replica
+	}
+	one := c.guard.admit(c.visit, ask)
+	for ; !one.isKnown; one = c.guard.admit(c.visit, ask) {
+		if _, err := c.know(ctx); err != nil {
+			return nil, err
+		}
+	}
+	err := c.save(ctx, one.store, one.held)
+	if err != nil && one.ticket != nil {
+		one.ticket.Unstored(c.guard.options.Now())
+	}
+	return one.ticket, err
+}
+
+func (c *call) save(ctx context.Context, store *ledger.Held, held error) error {
 	var err error
 	if store != nil {
 		if held != nil { // The upkeep shows how much of an allowance is used.

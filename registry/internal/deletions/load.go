@@ -82,7 +82,7 @@ func (g *Guard) read(ctx context.Context) (*StoreContent, error) {
 	return there, nil
 }
 
-func (g *Guard) take(there []ledger.Hold, before beginning) {
+func (g *Guard) take(there []ledger.Held, before beginning) {
 	own := g.ownOf(there, before)
 	now := g.options.Now()
 	g.mu.Lock()
@@ -109,7 +109,7 @@ func (g *Guard) take(there []ledger.Hold, before beginning) {
 
 type admission struct {
 	ticket  *ledger.Ticket
-	store   *ledger.Hold
+	store   *ledger.Held
 	held    error
 	isKnown bool // the Holds of the visit are known; otherwise there is no decision
 }

@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/internal/deletions/ledger"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -35,9 +36,9 @@ func (*slowStore) Claim(context.Context, types.UID, int, time.Time) (bool, int, 
 	return true, 0, nil
 }
 
-func (*slowStore) Save(context.Context, ledger.Hold) error { return nil }
+func (*slowStore) Save(context.Context, ledger.Held) error { return nil }
 func (*slowStore) Remove(context.Context, string) error    { return nil }
-func (*slowStore) Replace(context.Context, string, string, *ledger.Hold) (string, error) {
+func (*slowStore) Replace(context.Context, string, string, *ledger.Held) (string, error) {
 	return "", nil
 }
 
@@ -56,9 +57,7 @@ func TestGuard_LoadOfACallThatEnds(t *testing.T) {
 		}
 		synctest.Wait()
 		cancel()
-		if err := <-first; !errors.Is(err, context.Canceled) {
-			t.Errorf("the first call: %v", err)
-		}
+		testkit.ErrorIs(t, <-first, context.Canceled, "the first call")
 		for range 3 {
 			if err := <-others; err != nil {
 				t.Errorf("a call that has not ended: %v", err)
@@ -81,9 +80,7 @@ func TestGuard_LoadFails(t *testing.T) {
 			go func() { _, err := g.load(t.Context(), visit{}); failed <- err }()
 		}
 		for range 10 {
-			if err := <-failed; !errors.Is(err, store.err) {
-				t.Errorf("got %v", err)
-			}
+			testkit.ErrorIs(t, <-failed, store.err)
 		}
 		if took := time.Since(began); took > time.Hour || store.reads != 1 {
 			t.Errorf("%d reads in %s, want one", store.reads, took)

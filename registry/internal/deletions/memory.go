@@ -18,7 +18,7 @@ type MemoryStore struct{}
 func (MemoryStore) Load(context.Context) (*StoreContent, error) { return &StoreContent{}, nil }
 
 // Save does nothing.
-func (MemoryStore) Save(context.Context, ledger.Hold) error { return nil }
+func (MemoryStore) Save(context.Context, ledger.Held) error { return nil }
 
 // Remove does nothing.
 func (MemoryStore) Remove(context.Context, string) error { return nil }
@@ -29,6 +29,6 @@ func (MemoryStore) Claim(context.Context, types.UID, int, time.Time) (claimed bo
 }
 
 // Replace does nothing.
-func (MemoryStore) Replace(context.Context, string, string, *ledger.Hold) (next string, err error) {
+func (MemoryStore) Replace(context.Context, string, string, *ledger.Held) (next string, err error) {
 	return "", nil
 }

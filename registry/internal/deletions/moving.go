@@ -66,7 +66,7 @@ func (g *Guard) await(v visit) {
 
 // owns reports whether a Hold's place in the ledger and its entry in the Store are this process's: it has the target,
 // and has read the Holds of the visit.
-func (g *Guard) owns(h *ledger.Hold) bool {
+func (g *Guard) owns(h *ledger.Held) bool {
 	switch {
 	case !g.isShared():
 		return true
@@ -90,7 +90,7 @@ func (g *Guard) visitOf(target state.ClusterName) (v visit, isHere bool) {
 // beginning is what is known when a read begins.
 type beginning struct {
 	visits map[state.ClusterName]int64 // that the read is for
-	stored map[string]ledger.Hold
+	stored map[string]ledger.Held
 }
 
 func (g *Guard) begin() beginning {
@@ -114,7 +114,7 @@ func (g *Guard) putBack(b beginning) {
 
 // ownOf returns what the ledger shall have: the Holds of the visits, and others of this process that have not ended
 // since. Holds of a target that is here and unknown need another read, since this one may have begun before the visit.
-func (g *Guard) ownOf(there []ledger.Hold, before beginning) (own []ledger.Hold) {
+func (g *Guard) ownOf(there []ledger.Held, before beginning) (own []ledger.Held) {
 	for _, h := range there {
 		_, isVisited := before.visits[h.Target]
 		_, wasStored := before.stored[h.ID]
@@ -135,8 +135,8 @@ func (g *Guard) ownOf(there []ledger.Hold, before beginning) (own []ledger.Hold)
 
 // forsake drops the Holds of the visits of a read that the Store has, or had when the target was here before; those
 // that could not be stored stay. It needs g.mu.
-func (g *Guard) forsake(before beginning, own []ledger.Hold) (dropped map[string]ledger.Hold) {
-	dropped = map[string]ledger.Hold{}
+func (g *Guard) forsake(before beginning, own []ledger.Held) (dropped map[string]ledger.Held) {
+	dropped = map[string]ledger.Held{}
 	if len(before.visits) == 0 {
 		return dropped
 	}
@@ -144,7 +144,7 @@ func (g *Guard) forsake(before beginning, own []ledger.Hold) (dropped map[string
 	for _, h := range own {
 		isStored[h.ID] = true
 	}
-	isOld := func(h *ledger.Hold) bool {
+	isOld := func(h *ledger.Held) bool {
 		_, isVisited := before.visits[h.Target]
 		_, was := before.stored[h.ID]
 		return isVisited && h.IsOfTarget() && (was || isStored[h.ID])
@@ -152,7 +152,7 @@ func (g *Guard) forsake(before beginning, own []ledger.Hold) (dropped map[string
 	for _, h := range g.ledger.Drop(isOld) {
 		dropped[h.ID] = h
 	}
-	maps.DeleteFunc(g.stored, func(_ string, h ledger.Hold) bool { return isOld(&h) })
+	maps.DeleteFunc(g.stored, func(_ string, h ledger.Held) bool { return isOld(&h) })
 	return dropped
 }
 
@@ -162,7 +162,7 @@ func (g *Guard) leave() {
 	g.mu.Lock()
 	terms := maps.Clone(g.moving.terms)
 	g.mu.Unlock()
-	dropped := map[string]ledger.Hold{}
+	dropped := map[string]ledger.Held{}
 	for target, term := range terms {
 		v, isHere := g.visitOf(target)
 		if isHere && v.term == term {
@@ -180,24 +180,24 @@ func (g *Guard) leave() {
 	g.changedAll(dropped)
 }
 
-func (g *Guard) leaveOne(v visit) []ledger.Hold {
+func (g *Guard) leaveOne(v visit) []ledger.Held {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !g.isRead(v) {
 		return nil // Another visit has begun.
 	}
 	delete(g.moving.terms, v.target)
-	isOld := func(h *ledger.Hold) bool {
+	isOld := func(h *ledger.Held) bool {
 		_, isStored := g.stored[h.ID]
 		return isStored && h.IsOfTarget() && h.Target == v.target
 	}
 	dropped := g.ledger.Drop(isOld)
-	maps.DeleteFunc(g.stored, func(_ string, h ledger.Hold) bool { return isOld(&h) })
+	maps.DeleteFunc(g.stored, func(_ string, h ledger.Held) bool { return isOld(&h) })
 	return dropped
 }
 
 // isForgotten: the target was removed after the Hold began.
-func (g *Guard) isForgotten(h *ledger.Hold) bool {
+func (g *Guard) isForgotten(h *ledger.Held) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	at, ok := g.moving.forgotten[h.Target]
@@ -210,6 +210,6 @@ func (g *Guard) forgetIn(target state.ClusterName, now time.Time) {
 	defer g.mu.Unlock()
 	delete(g.moving.terms, target)
 	delete(g.moving.waiting, target)
-	maps.DeleteFunc(g.stored, func(_ string, h ledger.Hold) bool { return h.IsOfTarget() && h.Target == target })
+	maps.DeleteFunc(g.stored, func(_ string, h ledger.Held) bool { return h.IsOfTarget() && h.Target == target })
 	g.moving.forgotten[target] = now
 }

@@ -30,7 +30,7 @@ func clusters() schema.GroupResource {
 // AdmitRemoval returns nil if a Cluster may be removed, or a *deletes.HeldError. The Store counts, so the limit is that
 // of all processes, also after a restart. An admitted removal stays so for a Window.
 func (g *Guard) AdmitRemoval(ctx context.Context, r Removal) error {
-	one := call{guard: g, key: ledger.Key{Module: g.options.Module(ctx), Resource: clusters()}}
+	one := g.on(ctx, Target{}, clusters())
 	all, err := one.know(ctx)
 	if err != nil {
 		return err
@@ -47,17 +47,9 @@ func (g *Guard) AdmitRemoval(ctx context.Context, r Removal) error {
 		return nil
 	}
 	// Without a limit of its own, the ledger admits what a Hold allows.
-	ask := ledger.Request{
+	if _, err := one.admit(ctx, ledger.Request{
 		Key: one.key, Name: r.Name, UID: r.UID, Counted: others, Limits: ledger.Limits{PerFleet: math.MaxInt}, Note: noteRemoval,
-	}
-	if g.isShared() {
-		ask.Replica = g.options.Replica
-	}
-	decided := g.admit(one.visit, ask)
-	if err := one.save(ctx, decided.store, decided.held); err != nil {
-		if decided.ticket != nil {
-			decided.ticket.Unstored(g.options.Now())
-		}
+	}); err != nil {
 		return err
 	}
 	if _, _, err := g.options.Store.Claim(ctx, r.UID, math.MaxInt, g.options.Now()); err != nil {

@@ -3,10 +3,11 @@
 package deletions
 
 import (
-	"errors"
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // The options of a delete are read as the API server reads them: it ignores a field whose name has other capitals, and so
@@ -29,7 +30,5 @@ func TestOptionsOf(t *testing.T) {
 	}
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, "https://192.0.2.1/api/v1/pods/x", strings.NewReader("{"))
 	must(t, err)
-	if _, err := optionsOf(r, deletesOne); !errors.Is(err, errOptions) {
-		t.Errorf("options that are no JSON: %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(optionsOf(r, deletesOne)), errOptions, "options that are no JSON")
 }

@@ -79,7 +79,7 @@ func (g *Guard) takeOver(ctx context.Context, there *StoreContent) error {
 		if h.IsOfTarget() || h.Replica == g.options.Replica || h.Replica != "" && g.options.IsAlive(h.Replica) {
 			continue
 		}
-		var by *ledger.Hold
+		var by *ledger.Held
 		if !g.known().HasInPlaceOf(&h) {
 			next := h.Successor(g.options.Replica)
 			by = &next
@@ -97,11 +97,11 @@ func (g *Guard) takeOver(ctx context.Context, there *StoreContent) error {
 	return nil
 }
 
-func (g *Guard) succeed(h ledger.Hold) {
+func (g *Guard) succeed(h ledger.Held) {
 	now := g.options.Now()
 	g.mu.Lock()
 	g.stored[h.ID] = h
-	restored := g.ledger.Restore([]ledger.Hold{h}, now)
+	restored := g.ledger.Restore([]ledger.Held{h}, now)
 	g.mu.Unlock()
 	for _, h := range restored {
 		g.options.Began(h, true)

@@ -14,12 +14,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/deletes"
 	"github.com/clusterfx/clusterfx/registry/internal/deletions/ledger"
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
 	"github.com/clusterfx/clusterfx/registry/state"
-
-	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 const edge state.ClusterName = "edge"
@@ -42,8 +41,8 @@ type sharedHub struct {
 
 func newSharedHub(t *testing.T) *sharedHub {
 	t.Helper()
-	direct := fleettest.Client(t, fleettest.Cluster(t, "hub").Config())
-	namespace := fleettest.Namespace(t, direct, "shared")
+	direct := fleettest.Client(t, fleettest.Cluster(t, "hub"))
+	namespace := fleettest.Namespace(t, direct, "shared-")
 	return &sharedHub{
 		t: t, direct: direct, store: &ConfigMapStore{Client: direct, Key: client.ObjectKey{Namespace: namespace, Name: "holds"}},
 		limits: deletes.Limits{PerTarget: 2, PerFleet: 100},
@@ -126,7 +125,7 @@ func (h *sharedHub) start(name string) *process {
 		Limits:  func(string, map[string]string) deletes.Limits { return h.limits },
 		Counted: func(string, state.ClusterName, deletes.EvidenceKind, int) {},
 		Refused: func(string, state.ClusterName, deletes.Reason) {},
-		Began:   func(ledger.Hold, bool) {}, Ended: func(ledger.Hold) {},
+		Began:   func(ledger.Held, bool) {}, Ended: func(ledger.Held) {},
 		Changed: func(target state.ClusterName) { p.changes[target]++ },
 		Now: func() time.Time {
 			h.mu.Lock()
@@ -246,9 +245,7 @@ func TestSharing_HoldMoves(t *testing.T) {
 	h, a, b := newPair(t)
 	id := a.exceed(edge, 2)
 	h.move(edge, "b")
-	if got := b.expectHeld("before the first delete", edge, 3); got != id {
-		t.Errorf("the hold is %s, want %s", got, id)
-	}
+	testkit.Equal(t, b.expectHeld("before the first delete", edge, 3), id, "the hold")
 	b.upkeep()
 	before := h.content().Version
 	h.pass(ledger.Window + time.Minute) // a would end the hold, which was asked for in b alone.
@@ -273,9 +270,7 @@ func TestSharing_HoldMoves(t *testing.T) {
 	b.expectHeld("the allowance is used up", edge, 12)
 	for _, p := range []*process{a, b, c, a} {
 		h.move(edge, p.name)
-		if got := p.expectHeld("after another move", edge, 12); got != id {
-			t.Errorf("the hold is %s, want %s", got, id)
-		}
+		testkit.Equal(t, p.expectHeld("after another move", edge, 12), id, "the hold")
 	}
 }
 
@@ -315,9 +310,7 @@ func TestSharing_Closed(t *testing.T) {
 	id := a.exceed(edge, 2)
 	h.set(edge, "")
 	for i := range 10 {
-		if err := b.delete(edge, i); !errors.Is(err, errClosed) {
-			t.Errorf("a delete without the target: %v", err)
-		}
+		testkit.ErrorIs(t, b.delete(edge, i), errClosed, "a delete without the target")
 	}
 	a.upkeep()
 	b.upkeep()

@@ -16,13 +16,13 @@ type State struct {
 	// Known is false for a target that this process does not have.
 	Known bool
 	// Holds began in the target, sorted by id.
-	Holds []ledger.Hold
+	Holds []ledger.Held
 	// Unavailable is why deletes were refused since the Store was last available, or nil.
 	Unavailable error
 }
 
 type shown struct {
-	holds       []ledger.Hold                  // sorted by id
+	holds       []ledger.Held                  // sorted by id
 	asked       map[state.ClusterName]struct{} // targets whose State was not known yet
 	unavailable map[state.ClusterName]error
 }
@@ -49,7 +49,7 @@ func (g *Guard) Shown(target state.ClusterName) State {
 	return s
 }
 
-func (g *Guard) changed(holds ...ledger.Hold) {
+func (g *Guard) changed(holds ...ledger.Held) {
 	if len(holds) == 0 {
 		return
 	}
@@ -61,11 +61,11 @@ func (g *Guard) changed(holds ...ledger.Hold) {
 	}
 }
 
-func (g *Guard) changedAll(holds map[string]ledger.Hold) {
+func (g *Guard) changedAll(holds map[string]ledger.Held) {
 	g.changed(slices.Collect(maps.Values(holds))...)
 }
 
-func (g *Guard) ended(holds []ledger.Hold) {
+func (g *Guard) ended(holds []ledger.Held) {
 	for _, h := range holds {
 		g.options.Ended(h)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/internal/deletions/ledger"
 )
 
@@ -55,7 +56,7 @@ func TestTakeOver_One(t *testing.T) {
 }
 
 // expectOnlyIn expects that a hold is in force in its process alone, for a Window at least.
-func expectOnlyIn(h *sharedHub, all []*process, hold ledger.Hold) {
+func expectOnlyIn(h *sharedHub, all []*process, hold ledger.Held) {
 	h.t.Helper()
 	for _, p := range all {
 		if isHere := fmt.Sprint(p.ids()) == fmt.Sprint([]string{hold.ID}); isHere != (p.name == hold.Replica) || !isHere && len(p.ids()) > 0 {
@@ -118,9 +119,7 @@ func TestTakeOver_SameName(t *testing.T) {
 	h := newSharedHub(t)
 	id := h.start("a").exceed("", 2)
 	again := h.start("a")
-	if got := again.expectHeld("after a restart", "", 3); got != id {
-		t.Errorf("the hold is %s, want %s", got, id)
-	}
+	testkit.Equal(t, again.expectHeld("after a restart", "", 3), id, "the hold")
 }
 
 // A hub that returns to leader mode has the holds of all processes, and keeps and ends them.
@@ -137,9 +136,7 @@ func TestTakeOver_LeaderMode(t *testing.T) {
 			}
 		}
 	}
-	if n := len(leader.Holds()); n != 3 {
-		t.Errorf("%d holds are in force, want 3", n)
-	}
+	testkit.Equal(t, len(leader.Holds()), 3, "holds are in force")
 	h.pass(ledger.Window + time.Second)
 	leader.upkeep()
 	h.expectStored("after a Window")

@@ -20,23 +20,23 @@ import (
 const AllowAnnotation = "clusterfx.dev/allow-deletes"
 
 // Holds returns the Holds of this process that are in force, sorted by id.
-func (g *Guard) Holds() []ledger.Hold {
+func (g *Guard) Holds() []ledger.Held {
 	all := g.known()
 	if all == nil {
 		return nil
 	}
-	return slices.DeleteFunc(all.Holds(), func(h ledger.Hold) bool { return !g.owns(&h) })
+	return slices.DeleteFunc(all.Holds(), func(h ledger.Held) bool { return !g.owns(&h) })
 }
 
 // Allow allows the deletes that an AllowAnnotation of a remote names. Ids that are not in force there alone have no
 // effect. It fails for a value that it cannot read, and uses the rest of it.
 func (g *Guard) Allow(ctx context.Context, target state.ClusterName, value string) error {
-	bad, failed := g.allow(ctx, value, func(h ledger.Hold) bool { return !h.Fleet && h.Target == target })
+	bad, failed := g.allow(ctx, value, func(h ledger.Held) bool { return !h.Fleet && h.Target == target })
 	return errors.Join(bad, failed)
 }
 
 // allow returns problems of the value and of the Store apart.
-func (g *Guard) allow(ctx context.Context, value string, may func(ledger.Hold) bool) (bad, failed error) {
+func (g *Guard) allow(ctx context.Context, value string, may func(ledger.Held) bool) (bad, failed error) {
 	all := g.known()
 	if all == nil || value == "" {
 		return nil, nil
@@ -122,7 +122,7 @@ func (g *Guard) keepUp(ctx context.Context) error {
 		if there, failed = g.look(ctx); there != nil {
 			isLost = lostIn(there, before)
 			var notAllowed error
-			bad, notAllowed = g.allow(ctx, there.Annotations[AllowAnnotation], func(ledger.Hold) bool { return true })
+			bad, notAllowed = g.allow(ctx, there.Annotations[AllowAnnotation], func(ledger.Held) bool { return true })
 			failed = errors.Join(failed, notAllowed)
 		}
 	}
@@ -141,8 +141,8 @@ func (g *Guard) look(ctx context.Context) (*StoreContent, error) {
 
 // lostIn reports whether the Store has lost a Hold that was stored before the read, or has older numbers, as from a
 // late write of the process before.
-func lostIn(there *StoreContent, before map[string]ledger.Hold) func(id string) bool {
-	found := map[string]ledger.Hold{}
+func lostIn(there *StoreContent, before map[string]ledger.Held) func(id string) bool {
+	found := map[string]ledger.Held{}
 	for _, h := range there.Holds {
 		found[h.ID] = h
 	}
@@ -155,7 +155,7 @@ func lostIn(there *StoreContent, before map[string]ledger.Hold) func(id string) 
 
 func (g *Guard) storeChanges(ctx context.Context, isLost func(id string) bool) error {
 	stored := g.storedHolds() // Before the Holds in force: a Hold that begins now is not missing there.
-	var changed []ledger.Hold
+	var changed []ledger.Held
 	var problems []error
 	for _, h := range g.known().Holds() {
 		was := stored[h.ID]
@@ -218,7 +218,7 @@ func (g *Guard) unstore(ctx context.Context, id string) error {
 	return nil
 }
 
-func (g *Guard) storedHolds() map[string]ledger.Hold {
+func (g *Guard) storedHolds() map[string]ledger.Held {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return maps.Clone(g.stored)

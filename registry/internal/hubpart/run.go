@@ -54,7 +54,7 @@ func newLife(p *part) *Run {
 		Number: number, Log: p.log.WithValues("epoch", number), ModuleNames: []string{name},
 		Timeout:    state.Desired{}.WithDefaults().Client.Timeout,
 		Collectors: app.NewRegisterer(host.Registerer),
-		Changed:    p.changed, Missed: l.askAgain, ControllerAdded: l.watchProgress,
+		Changed:    p.changed, Missed: l.askAgain, Undeclared: p.module.Undeclared, ControllerAdded: l.watchProgress,
 	}, "hubpart", name)
 	l.parents = evidence.Judge{Scheme: l.OwnScheme, Homes: l.homes, Timeout: l.Timeout}
 	l.halted, l.halt = context.WithCancel(l.Context())
@@ -111,15 +111,18 @@ func (l *Run) config() *rest.Config {
 		if l.part.onLeader() { // No layer waits between this gate and the connection.
 			next = &writegate.Gate{Next: next, Check: l.mayWrite, Refuse: transport.RefuseWrite}
 		}
-		return &fencedTransport{
-			next: next, fence: l.Context(), judge: l.part.module.Judge(l.Log), deletes: l.decideDeletes,
-		}
+		return &fencedTransport{next: next, fence: l.Context(), deletes: l.decideDeletes}
 	})
 	return config
 }
 
+// Limiter counts deletes of entities as those in the hub.
+func (l *Run) Limiter() deletions.Limiter {
+	return deletions.Limiter{Guard: l.Deletes, Target: deletions.Target{Judge: &l.parents}}
+}
+
 func (l *Run) decideDeletes(r *http.Request, send func(*http.Request) (*http.Response, error)) (*http.Response, error) {
-	return l.Deletes.RoundTrip(deletions.Target{Judge: &l.parents}, r, send)
+	return l.Deletes.RoundTrip(l.Limiter().Target, r, send)
 }
 
 // homes is the hub, where alone a hub part deletes.

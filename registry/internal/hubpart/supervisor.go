@@ -5,7 +5,6 @@ package hubpart
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -69,9 +68,9 @@ type Module struct {
 	Namespaces []string
 	// OnLeader means the replica that leads; otherwise every replica.
 	OnLeader bool
-	// Judge makes the function that inspects responses to the part.
-	Judge func(logr.Logger) func(*http.Request, int)
-	Begin func(*Run) Callbacks
+	// Undeclared explains why informers of the part are refused.
+	Undeclared app.Undeclared
+	Begin      func(*Run) Callbacks
 }
 
 // Callbacks are the functions that a Life calls. They must return at once.

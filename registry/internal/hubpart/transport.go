@@ -16,7 +16,6 @@ type fencedTransport struct {
 	next  http.RoundTripper
 	fence context.Context //nolint:containedctx // As in a transport chain.
 
-	judge   func(r *http.Request, status int)
 	deletes transport.Interceptor
 }
 
@@ -36,7 +35,7 @@ func (t *fencedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		end()
 		return nil, err
 	}
-	t.judge(r, response.StatusCode)
+	transport.Observe(r, response)
 	if response.StatusCode == http.StatusSwitchingProtocols { // its body is the connection
 		return response, nil
 	}

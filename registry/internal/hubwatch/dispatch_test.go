@@ -4,7 +4,6 @@ package hubwatch
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -21,6 +20,8 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 )
@@ -30,8 +31,8 @@ func offline(t testing.TB) *entry {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	p := NewPool(ctx, Options{
-		Hub: &rest.Config{Host: "https://192.0.2.1"}, Transport: http.DefaultTransport, Scheme: schemeOf(t),
-		Mapper: meta.MultiRESTMapper{}, Schemas: meter.NewSchemas(schemeOf(t)), Log: logr.Discard(), Timeout: time.Second,
+		Hub: &rest.Config{Host: "https://192.0.2.1"}, Transport: http.DefaultTransport, Scheme: fleettest.Scheme(t),
+		Mapper: meta.MultiRESTMapper{}, Schemas: meter.NewSchemas(fleettest.Scheme(t)), Log: logr.Discard(), Timeout: time.Second,
 	})
 	e, err := p.newEntry(configMaps("offline"))
 	must(t, err)
@@ -249,28 +250,20 @@ func TestSubscription_Ended(t *testing.T) {
 	e.users = 2
 	key := client.ObjectKey{Namespace: "default", Name: "x"}
 	waiting := e.subscribe(wants(byTo, "a"))
-	if err := waiting.Get(t.Context(), key, &corev1.ConfigMap{}); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("before the initial objects: %v", err)
-	}
+	testkit.ErrorIs(t, waiting.Get(t.Context(), key, &corev1.ConfigMap{}), context.DeadlineExceeded, "before the initial objects")
 	e.pool.options.Timeout = time.Hour
 	reads := make(chan error, 1)
 	go func() { reads <- waiting.List(t.Context(), &corev1.ConfigMapList{}) }()
 	waiting.Close()
-	if err := <-reads; !errors.Is(err, ErrEnded) {
-		t.Errorf("a list that waits for a closed Subscription: %v", err)
-	}
+	testkit.ErrorIs(t, <-reads, ErrEnded, "a list that waits for a closed Subscription")
 	e.OnAdd(versioned("x", "a", 1), true)
 	close(e.synced)
 	s := e.subscribe(wants(byTo, "a"))
 	l := s.Listen()
 	must(t, s.Get(t.Context(), key, &corev1.ConfigMap{}))
 	s.Close()
-	if err := s.Get(t.Context(), key, &corev1.ConfigMap{}); !errors.Is(err, ErrEnded) {
-		t.Errorf("get: %v", err)
-	}
-	if err := s.List(t.Context(), &corev1.ConfigMapList{}); !errors.Is(err, ErrEnded) {
-		t.Errorf("list: %v", err)
-	}
+	testkit.ErrorIs(t, s.Get(t.Context(), key, &corev1.ConfigMap{}), ErrEnded, "get")
+	testkit.ErrorIs(t, s.List(t.Context(), &corev1.ConfigMapList{}), ErrEnded, "list")
 	if got := l.Take(); len(got) != 0 {
 		t.Errorf("the changes are %+v", got)
 	}

@@ -3,7 +3,6 @@
 package hubwatch
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -16,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
 )
 
@@ -71,9 +71,7 @@ func TestPool_Routes(t *testing.T) {
 	if err := first.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "r-1"}, &corev1.Secret{}); err == nil {
 		t.Error("a ConfigMap was read into a Secret")
 	}
-	if err := first.List(t.Context(), &corev1.ConfigMapList{}, client.MatchingFields{"metadata.name": "x"}); !errors.Is(err, errWhole) {
-		t.Errorf("list with a field selector: %v", err)
-	}
+	testkit.ErrorIs(t, first.List(t.Context(), &corev1.ConfigMapList{}, client.MatchingFields{"metadata.name": "x"}), errWhole, "list with a field selector")
 	var some corev1.ConfigMapList
 	both := subscribe(t, p, all, wants(byTo, "a", "b"))
 	if err := both.List(t.Context(), &some, client.InNamespace("default"), client.MatchingLabels{"to": "b"}); err != nil || len(some.Items) != 1 {
@@ -153,9 +151,7 @@ func TestPool_Metadata(t *testing.T) {
 	if err := s.List(t.Context(), &all); err != nil || len(all.Items) != 1 {
 		t.Errorf("list: %v, %+v", err, all)
 	}
-	if p.Informers() != 2 {
-		t.Errorf("%d informers, want 2", p.Informers())
-	}
+	testkit.Equal(t, p.Informers(), 2, "informers")
 }
 
 // A selection of some namespaces sends requests to these alone, and ends also before it has synced.

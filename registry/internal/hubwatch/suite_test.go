@@ -18,9 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -118,18 +116,11 @@ func (l *line) count(what string) int {
 	return l.counts[what]
 }
 
-func schemeOf(t testing.TB) *runtime.Scheme {
-	t.Helper()
-	s := runtime.NewScheme()
-	must(t, clientgoscheme.AddToScheme(s))
-	return s
-}
-
 func clientOf(t testing.TB, c *fleet.Cluster) client.Client {
 	t.Helper()
 	config := c.Config()
 	config.QPS = -1
-	one, err := client.New(config, client.Options{Scheme: schemeOf(t)})
+	one, err := client.New(config, client.Options{Scheme: fleettest.Scheme(t)})
 	must(t, err)
 	return one
 }
@@ -149,7 +140,7 @@ func newPool(t testing.TB, l *line) *Pool {
 		log = testr.New(one)
 	}
 	p := NewPool(t.Context(), Options{
-		Hub: config, Transport: l, Mapper: mapper, Scheme: schemeOf(t), Schemas: meter.NewSchemas(schemeOf(t)),
+		Hub: config, Transport: l, Mapper: mapper, Scheme: fleettest.Scheme(t), Schemas: meter.NewSchemas(fleettest.Scheme(t)),
 		UserAgent: "hubwatch", Log: log, Timeout: 10 * time.Second,
 		StaleAfter: time.Second, StaleTolerance: time.Minute, Hidden: hidden,
 	})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -56,9 +57,7 @@ func TestMachine_Backoff(t *testing.T) {
 	for i := range want {
 		want[i] *= time.Second
 	}
-	if diff := cmp.Diff(want, waits); diff != "" {
-		t.Errorf("backoff (-want +got):\n%s", diff)
-	}
+	testkit.Equal(t, waits, want, "backoff")
 	for _, c := range []struct{ health, want time.Duration }{
 		{0, 2 * time.Minute},
 		{10*time.Minute - 1, 2 * time.Minute},

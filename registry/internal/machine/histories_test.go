@@ -15,7 +15,7 @@ import (
 func TestMachine_Histories(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld(t)
+		w := newPlayer(t)
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			w.step(t)
 			w.check(t)
@@ -24,7 +24,7 @@ func TestMachine_Histories(t *testing.T) {
 	})
 }
 
-func (w *world) step(t *rapid.T) {
+func (w *player) step(t *rapid.T) {
 	next := w.m.want
 	pick := func(values ...string) string { return rapid.SampledFrom(values).Draw(t, "value") }
 	epoch := rapid.SampledFrom([]int64{w.m.App.Epoch, w.m.next.Epoch}).Draw(t, "epoch")
@@ -97,7 +97,7 @@ func (w *world) step(t *rapid.T) {
 }
 
 // check verifies the invariants of every state: no app works that must not work.
-func (w *world) check(t *rapid.T) {
+func (w *player) check(t *rapid.T) {
 	info := w.m.Status(w.now)
 	if len(w.working) > 1 {
 		t.Fatalf("two epochs work: %v", w.working)
@@ -133,7 +133,7 @@ func (w *world) check(t *rapid.T) {
 
 // checkLoan verifies an invariant of every state: once the client of an app is lent out, a client of that app or of
 // another app stays lent out, until an event of the remote or of the app for which no other app can make up.
-func (w *world) checkLoan(t *rapid.T, info state.Status) {
+func (w *player) checkLoan(t *rapid.T, info state.Status) {
 	before := w.lent
 	w.lent = 0
 	if info.State == state.StateReady && w.m.App.Lent() && w.running[w.m.App.Epoch] {
@@ -150,7 +150,7 @@ func (w *world) checkLoan(t *rapid.T, info state.Status) {
 }
 
 // settle removes all faults and expects the desired state within a bounded number of steps.
-func (w *world) settle(t *rapid.T) {
+func (w *player) settle(t *rapid.T) {
 	w.m.want.IdentifyOnly, w.m.want.Identity.Rival = false, ""
 	for range 60 {
 		w.finishAll()

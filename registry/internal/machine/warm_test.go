@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -141,17 +142,13 @@ func TestMachine_WarmAfterFailures(t *testing.T) {
 			m.applyReady(m.next.Epoch, now)
 			m.Decide(now)
 			expectWarm(t, m, now)
-			if got := m.Status(now).Restarts; got != 3 {
-				t.Errorf("%d restarts, want 3", got)
-			}
+			testkit.Equal(t, m.Status(now).Restarts, 3, "restarts")
 			if now = now.Add(RetryReset); release {
 				m.want.Warm = false
 				m.Decide(now)
 			}
 			m.applyEnded(AppEnded{Epoch: m.Latest().Epoch, Why: boom}, now)
-			if got := m.Status(now).Restarts; got != 1 {
-				t.Errorf("%d restarts after ten minutes without a failure, want 1", got)
-			}
+			testkit.Equal(t, m.Status(now).Restarts, 1, "restarts after ten minutes without a failure")
 		})
 	}
 }
@@ -183,9 +180,7 @@ func TestMachine_WarmWithoutWrites(t *testing.T) {
 			if last < 10*time.Second {
 				t.Errorf("the app is started again after %s, want a backoff that grows", last)
 			}
-			if got := m.Status(now).Restarts; got != want.restarts {
-				t.Errorf("%d restarts, want %d", got, want.restarts)
-			}
+			testkit.Equal(t, m.Status(now).Restarts, want.restarts, "restarts")
 			m.ApplyWant(Want{Endpoint: m.want.Endpoint, Credential: m.want.Credential, Shape: m.want.Shape})
 			if got := m.Status(now); got.Restarts != 0 || got.App.Status == metav1.ConditionFalse {
 				t.Errorf("%d restarts and %+v when the remote is to work, want none and no failure", got.Restarts, got.App)

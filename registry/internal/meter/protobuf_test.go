@@ -18,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"k8s.io/client-go/kubernetes/scheme"
 	"pgregory.net/rapid"
+
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 func encode(t testing.TB, obj runtime.Object) []byte {
@@ -204,9 +206,7 @@ func TestProtobufMeter_IsNotFooled(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := meterOf(Sizeof(corev1.PodList{})+3*Growth*Sizeof(corev1.Pod{})-1, false)
-			if err := m.Read([]byte(c.text)); !errors.Is(err, c.want) {
-				t.Errorf("got error %v, want %v", err, c.want)
-			}
+			testkit.ErrorIs(t, m.Read([]byte(c.text)), c.want)
 		})
 	}
 }
@@ -222,9 +222,7 @@ func TestProtobufMeter_BoundsNesting(t *testing.T) {
 	for range maxNesting + 10 {
 		text = field(1, text)
 	}
-	if err := m.Read([]byte(text)); !errors.Is(err, ErrTooLarge) {
-		t.Errorf("got error %v, want ErrTooLarge", err)
-	}
+	testkit.ErrorIs(t, m.Read([]byte(text)), ErrTooLarge)
 }
 
 // event returns an event of a watch as API servers send it.

@@ -6,11 +6,11 @@ import (
 	"context"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/internal/machine"
 )
 
@@ -40,7 +40,5 @@ func TestReviewer_InNamespaces(t *testing.T) {
 		"creates": {"create configmaps in second"}, "deletes": {"delete configmaps in first"},
 		"patchs": {"patch configmaps in first", "patch configmaps in second"},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	testkit.Equal(t, got, want)
 }

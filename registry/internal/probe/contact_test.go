@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/internal/machine"
 )
 
@@ -219,17 +220,13 @@ func TestConnection_BesideAfterAFailure(t *testing.T) {
 		}
 	})
 	expectNext(t, outcomes, time.Minute, isOK)
-	if n := len(calls); n != 1 {
-		t.Errorf("got %d calls after the failure, want 1", n)
-	}
+	testkit.Equal(t, len(calls), 1, "calls after the failure")
 	server.change(func(s *apiServer) { s.known, s.before = http.StatusInternalServerError, nil })
 	c.ProbeNow()
 	expectNext(t, outcomes, time.Minute, func(o Outcome) bool { return !o.OK })
 	server.change(func(s *apiServer) { s.known = http.StatusOK })
 	expectNext(t, outcomes, time.Minute, isOK)
-	if n := len(calls); n != 2 {
-		t.Errorf("got %d calls after two failures, want 2", n)
-	}
+	testkit.Equal(t, len(calls), 2, "calls after two failures")
 }
 
 // After an outage the other requests are sent beside the first one that leaves on a new connection, and if that has failed, only

@@ -3,7 +3,6 @@
 package restmapper
 
 import (
-	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -13,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
@@ -64,9 +64,7 @@ func TestDiscover_Refuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			a := &responses{mediaType: c.mediaType, bodies: map[string]string{"/api": c.api, "/apis": c.apis}}
-			if _, err := a.discover(t); !errors.Is(err, c.want) {
-				t.Errorf("got error %v, want %v", err, c.want)
-			}
+			testkit.ErrorIs(t, testkit.Err(a.discover(t)), c.want)
 			if got := a.others.Load(); got > 0 {
 				t.Errorf("got %d requests for groups, want 0", got)
 			}

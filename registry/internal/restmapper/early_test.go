@@ -15,6 +15,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // inMemory is an API server without a network, which may be used in a bubble of synctest.
@@ -146,8 +148,6 @@ func TestEarly_Awaited(t *testing.T) {
 		if _, err := m.NewMapper(t.Context(), t.Context(), s.server(e)); err == nil || time.Since(began) != time.Minute {
 			t.Errorf("got error %v after %s, want a failure after a minute", err, time.Since(began))
 		}
-		if n := s.requests.Load(); n != 2 {
-			t.Errorf("got %d requests, want 2", n)
-		}
+		testkit.Equal(t, s.requests.Load(), 2, "requests")
 	})
 }

@@ -5,7 +5,6 @@ package restmapper
 import (
 	"encoding/json"
 	"net/http"
-	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -128,7 +127,5 @@ func TestDiscover_UnchangedWithoutATag(t *testing.T) {
 	client, err := rest.HTTPClientFor(config)
 	must(t, err)
 	t.Cleanup(client.CloseIdleConnections)
-	if _, err := m.discover(t.Context(), m.server(Remote{Host: config.Host, Client: client})); err == nil || !strings.Contains(err.Error(), "304") {
-		t.Errorf("got error %v, want one about status 304", err)
-	}
+	testkit.ErrorHas(t, testkit.Err(m.discover(t.Context(), m.server(Remote{Host: config.Host, Client: client}))), "304")
 }

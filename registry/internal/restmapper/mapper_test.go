@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 func discoverAt(t *testing.T, m *Mappings, config *rest.Config) *mapping {
@@ -126,9 +127,7 @@ func TestLiveMapper_FindsWhatIsInstalledLater(t *testing.T) {
 				t.Fatal("the mapper knows a kind that the server does not serve")
 			}
 		}
-		if asked != rediscoverBurst {
-			t.Errorf("got %d discoveries in a row, want %d", asked, rediscoverBurst)
-		}
+		testkit.Equal(t, asked, rediscoverBurst, "discoveries in a row")
 		installed := meta.NewDefaultRESTMapper([]schema.GroupVersion{{Group: "example.com", Version: "v1"}})
 		installed.Add(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "New"}, meta.RESTScopeRoot)
 		answer = &mapping{RESTMapper: installed}

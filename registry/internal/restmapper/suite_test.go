@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
-
 	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 

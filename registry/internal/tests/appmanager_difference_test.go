@@ -14,6 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // This file has the tests of what the manager of controller-runtime does not do.
@@ -23,14 +25,14 @@ import (
 func TestManager_EndsWhileCachesSync(t *testing.T) {
 	t.Parallel()
 	for name, one := range map[string]struct {
-		end  func(*site)
+		end  func(*recorded)
 		want error
 	}{
-		"context":        {func(s *site) { s.cancel() }, nil},
-		"error of cache": {func(s *site) { s.cache.fail <- errFailed }, errFailed},
+		"context":        {func(s *recorded) { s.cancel() }, nil},
+		"error of cache": {func(s *recorded) { s.cache.fail <- errFailed }, errFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
-			with(t, func(t *testing.T, s *site) {
+			with(t, func(t *testing.T, s *recorded) {
 				s.add(s.part("leader"))
 				s.add(s.controller("controller"))
 				close(s.cache.release)
@@ -49,20 +51,18 @@ func TestManager_EndsWhileCachesSync(t *testing.T) {
 
 // A cache that reports that it has not synced ends the manager.
 func TestManager_EndsWithACacheThatCannotSync(t *testing.T) {
-	with(t, func(t *testing.T, s *site) {
+	with(t, func(t *testing.T, s *recorded) {
 		s.cache.refuses = true
 		close(s.cache.release)
 		s.start()
-		if err := <-s.result; err == nil || !strings.Contains(err.Error(), "has not synced") {
-			t.Errorf("Start: got %v, want an error about the cache", err)
-		}
+		testkit.ErrorHas(t, <-s.result, "has not synced", "Start")
 	})
 }
 
 // With a context that has ended the cluster starts and ends, which stops the recorder of events that has been used before;
 // nothing else starts. The bubble of the test fails if a goroutine of the recorder remains.
 func TestManager_StopsTheRecorderOfAnEndedContext(t *testing.T) {
-	with(t, func(t *testing.T, s *site) {
+	with(t, func(t *testing.T, s *recorded) {
 		s.add(s.part("leader"))
 		close(s.cache.release)
 		s.GetEventRecorder("test").Eventf(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, nil,
@@ -80,7 +80,7 @@ func TestManager_StopsTheRecorderOfAnEndedContext(t *testing.T) {
 // context of Start.
 func TestManager_HasNoOtherGoroutines(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, newManager)
+	s := newRecorded(t, newManager)
 	close(s.cache.synced)
 	started := make(chan struct{}, 4)
 	runnable := manager.RunnableFunc(func(ctx context.Context) error {
@@ -132,7 +132,7 @@ func labeled(t *testing.T) int {
 
 // Start waits for a Warmup that does not return, and for it the caches. controller-runtime does not.
 func TestManager_WaitsForWarmups(t *testing.T) {
-	with(t, func(_ *testing.T, s *site) {
+	with(t, func(_ *testing.T, s *recorded) {
 		c := s.controller("controller")
 		s.add(c)
 		close(s.cache.synced)
@@ -151,7 +151,7 @@ func TestManager_WaitsForWarmups(t *testing.T) {
 
 // A runnable may add a runnable while the manager starts, before and after the turn of its step.
 func TestManager_AddsWhileItStarts(t *testing.T) {
-	with(t, func(t *testing.T, s *site) {
+	with(t, func(t *testing.T, s *recorded) {
 		s.start()
 		s.expect("cache starts")
 		early, late := &fakeCache{part: s.part("cache 2"), synced: make(chan struct{})}, s.part("leader")

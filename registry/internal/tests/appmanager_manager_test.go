@@ -15,7 +15,7 @@ import (
 // Caches start first. When they have synced, all other runnables start, a Warmup delays no Start, and the manager is elected.
 func TestManager_StartsInOrder(t *testing.T) {
 	t.Parallel()
-	withBoth(t, func(t *testing.T, s *site) {
+	withBoth(t, func(t *testing.T, s *recorded) {
 		other := &fakeCache{part: s.part("other cache"), synced: make(chan struct{})}
 		leader, always, c := s.part("leader"), unelected{s.part("always")}, s.controller("controller")
 		s.add(leader)
@@ -50,7 +50,7 @@ func TestManager_StartsInOrder(t *testing.T) {
 // the last of them.
 func TestManager_StopsInOrder(t *testing.T) {
 	t.Parallel()
-	withBoth(t, func(t *testing.T, s *site) {
+	withBoth(t, func(t *testing.T, s *recorded) {
 		leader, always, c := s.part("leader"), unelected{s.part("always")}, s.controller("controller")
 		s.add(leader)
 		s.add(always)
@@ -85,7 +85,7 @@ func TestManager_StopsControllersThatHoldLocks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			withBoth(t, func(_ *testing.T, s *site) {
+			withBoth(t, func(_ *testing.T, s *recorded) {
 				c := &locking{elected: one.elected, first: one.first, free: make(chan struct{})}
 				s.add(c)
 				s.startSynced()
@@ -102,33 +102,33 @@ func TestManager_StopsControllersThatHoldLocks(t *testing.T) {
 // canceled and awaited.
 func TestManager_EndsWithTheFirstError(t *testing.T) {
 	t.Parallel()
-	for name, choose := range map[string]func(*site) (manager.Runnable, func()){
-		"leader": func(s *site) (manager.Runnable, func()) {
+	for name, choose := range map[string]func(*recorded) (manager.Runnable, func()){
+		"leader": func(s *recorded) (manager.Runnable, func()) {
 			p := s.part("failing")
 			return p, func() { p.fail <- errFailed }
 		},
-		"always": func(s *site) (manager.Runnable, func()) {
+		"always": func(s *recorded) (manager.Runnable, func()) {
 			p := s.part("failing")
 			return unelected{p}, func() { p.fail <- errFailed }
 		},
-		"warm-up": func(s *site) (manager.Runnable, func()) {
+		"warm-up": func(s *recorded) (manager.Runnable, func()) {
 			c := s.controller("failing")
 			close(c.release)
 			return c, func() { c.warm <- errFailed }
 		},
-		"other cache": func(s *site) (manager.Runnable, func()) {
+		"other cache": func(s *recorded) (manager.Runnable, func()) {
 			c := &fakeCache{part: s.part("failing"), synced: make(chan struct{})}
 			close(c.synced)
 			return withCache{c}, func() { c.fail <- errFailed }
 		},
-		"the cache": func(s *site) (manager.Runnable, func()) {
+		"the cache": func(s *recorded) (manager.Runnable, func()) {
 			return s.part("idle"), func() { s.cache.fail <- errFailed }
 		},
 	} {
 		for when, late := range map[string]bool{"added before Start": false, "added after Start": true} {
 			t.Run(name+"/"+when, func(t *testing.T) {
 				t.Parallel()
-				withBoth(t, func(t *testing.T, s *site) {
+				withBoth(t, func(t *testing.T, s *recorded) {
 					r, fail := choose(s)
 					if p, ok := r.(*part); ok && p.name == "idle" {
 						close(p.release)
@@ -162,7 +162,7 @@ func TestManager_EndsWithTheFirstError(t *testing.T) {
 // Of several errors the first is the result, and the others are logged.
 func TestManager_LogsErrorsOfTheStop(t *testing.T) {
 	t.Parallel()
-	withBoth(t, func(t *testing.T, s *site) {
+	withBoth(t, func(t *testing.T, s *recorded) {
 		first, second := s.part("first"), s.part("second")
 		s.add(first)
 		s.add(second)
@@ -181,7 +181,7 @@ func TestManager_LogsErrorsOfTheStop(t *testing.T) {
 // An error after the end of the context is no result of Start; it is logged.
 func TestManager_ReturnsNilAtTheEndOfTheContext(t *testing.T) {
 	t.Parallel()
-	withBoth(t, func(t *testing.T, s *site) {
+	withBoth(t, func(t *testing.T, s *recorded) {
 		p := s.part("leader")
 		s.add(p)
 		s.startSynced()
@@ -199,7 +199,7 @@ func TestManager_ReturnsNilAtTheEndOfTheContext(t *testing.T) {
 // A runnable that is added to a manager that runs starts at once, whatever it needs.
 func TestManager_StartsLateRunnables(t *testing.T) {
 	t.Parallel()
-	withBoth(t, func(_ *testing.T, s *site) {
+	withBoth(t, func(_ *testing.T, s *recorded) {
 		s.startSynced()
 		s.expect("cache starts")
 		leader, always, c := s.part("leader"), unelected{s.part("always")}, s.controller("controller")
@@ -221,7 +221,7 @@ func TestManager_StartsLateRunnables(t *testing.T) {
 // A manager that stops or has stopped takes no runnable.
 func TestManager_RefusesAfterTheStop(t *testing.T) {
 	t.Parallel()
-	withBoth(t, func(t *testing.T, s *site) {
+	withBoth(t, func(t *testing.T, s *recorded) {
 		always := unelected{s.part("always")}
 		s.add(always)
 		s.startSynced()
@@ -244,7 +244,7 @@ func TestManager_RefusesAfterTheStop(t *testing.T) {
 // A manager starts once.
 func TestManager_StartsOnce(t *testing.T) {
 	t.Parallel()
-	withBoth(t, func(t *testing.T, s *site) {
+	withBoth(t, func(t *testing.T, s *recorded) {
 		s.startSynced()
 		if err := s.Start(t.Context()); err == nil {
 			t.Error("second Start: got no error")

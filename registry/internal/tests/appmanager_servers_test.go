@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
-	"strings"
 	"testing"
 	"time"
 
@@ -27,18 +26,18 @@ import (
 )
 
 // forBoth runs a test with each manager, in real time.
-func forBoth(t *testing.T, f func(*testing.T, *site)) {
+func forBoth(t *testing.T, f func(*testing.T, *recorded)) {
 	t.Helper()
 	for name, newManager := range made() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f(t, newSite(t, newManager))
+			f(t, newRecorded(t, newManager))
 		})
 	}
 }
 
 // begin starts the manager, and returns a function that ends it and returns the result of Start.
-func (s *site) begin(t *testing.T) (end func() error) {
+func (s *recorded) begin(t *testing.T) (end func() error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { s.result <- s.Start(ctx) }()
@@ -51,7 +50,7 @@ func (s *site) begin(t *testing.T) (end func() error) {
 // A server serves before the caches have synced, and until the runnables have returned.
 func TestManager_RunsServers(t *testing.T) {
 	t.Parallel()
-	forBoth(t, func(t *testing.T, s *site) {
+	forBoth(t, func(t *testing.T, s *recorded) {
 		listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 		must(t, err)
 		s.add(&manager.Server{Name: "test", Listener: listener, Server: &http.Server{ //nolint:gosec // It has one client.
@@ -66,9 +65,7 @@ func TestManager_RunsServers(t *testing.T) {
 		}
 		close(s.cache.synced)
 		<-s.Elected()
-		if got := get(); got != "served" {
-			t.Errorf("got %q, want a response", got)
-		}
+		testkit.Equal(t, get(), "served", "get")
 		close(s.cache.release)
 		if err := end(); err != nil {
 			t.Errorf("Start: got %v, want nil", err)
@@ -82,7 +79,7 @@ func TestManager_RunsServers(t *testing.T) {
 // GetWebhookServer returns one server, which runs with the manager: without a certificate the manager fails.
 func TestManager_RunsItsWebhookServer(t *testing.T) {
 	t.Parallel()
-	forBoth(t, func(t *testing.T, s *site) {
+	forBoth(t, func(t *testing.T, s *recorded) {
 		one := s.GetWebhookServer()
 		if s.GetWebhookServer() != one {
 			t.Error("GetWebhookServer returned two servers")
@@ -90,9 +87,7 @@ func TestManager_RunsItsWebhookServer(t *testing.T) {
 		one.Register("/hook", http.NotFoundHandler())
 		close(s.cache.synced)
 		close(s.cache.release)
-		if err := s.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "tls.crt") {
-			t.Errorf("Start: got %v, want an error about the certificate", err)
-		}
+		testkit.ErrorHas(t, s.Start(t.Context()), "tls.crt", "Start")
 	})
 }
 
@@ -108,7 +103,7 @@ func TestManager_WebhookServerEnds(t *testing.T) {
 			client.Transport.(*http.Transport).DisableKeepAlives = true
 			address := netip.MustParseAddrPort(fleettest.FreeAddress(t))
 			for life := range 2 {
-				s := newSite(t, newManager)
+				s := newRecorded(t, newManager)
 				server := webhook.NewServer(webhook.Options{Host: "127.0.0.1", Port: int(address.Port()), TLSOpts: []func(*tls.Config){
 					func(c *tls.Config) {
 						c.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &known.TLS.Certificates[0], nil }
@@ -148,7 +143,7 @@ func bodyOf(t *testing.T, c *http.Client, url string) string {
 // A manager without servers of its own takes what belongs to them, and ignores it.
 func TestManager_IgnoresChecksAndHandlers(t *testing.T) {
 	t.Parallel()
-	forBoth(t, func(t *testing.T, s *site) {
+	forBoth(t, func(t *testing.T, s *recorded) {
 		for what, err := range map[string]error{
 			"AddHealthzCheck":              s.AddHealthzCheck("x", healthz.Ping),
 			"AddReadyzCheck":               s.AddReadyzCheck("x", healthz.Ping),
@@ -164,7 +159,7 @@ func TestManager_IgnoresChecksAndHandlers(t *testing.T) {
 // Getters return the options, and their defaults.
 func TestManager_Getters(t *testing.T) {
 	t.Parallel()
-	forBoth(t, func(t *testing.T, s *site) {
+	forBoth(t, func(t *testing.T, s *recorded) {
 		if s.GetLogger().GetSink() == nil || s.GetControllerOptions().Logger.GetSink() != s.GetLogger().GetSink() {
 			t.Error("the controllers do not have the logger of the manager by default")
 		}
@@ -177,7 +172,7 @@ func TestManager_Getters(t *testing.T) {
 		}
 	})
 	for name, newManager := range made() {
-		if newManager(t, newSite(t, newManager).cache, logr.Logger{}).GetLogger().GetSink() == nil {
+		if newManager(t, newRecorded(t, newManager).cache, logr.Logger{}).GetLogger().GetSink() == nil {
 			t.Errorf("%s: a manager without a logger has no default", name)
 		}
 	}

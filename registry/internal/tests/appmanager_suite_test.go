@@ -57,25 +57,25 @@ type refusing struct{}
 func (refusing) RoundTrip(*http.Request) (*http.Response, error) { return nil, errors.New("refused") }
 
 // withBoth runs a test with each manager, in a bubble in which waits take no time.
-func withBoth(t *testing.T, f func(*testing.T, *site)) {
+func withBoth(t *testing.T, f func(*testing.T, *recorded)) {
 	t.Helper()
 	for name, newManager := range made() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) { f(t, newSite(t, newManager)) })
+			synctest.Test(t, func(t *testing.T) { f(t, newRecorded(t, newManager)) })
 		})
 	}
 }
 
 // with runs a test with the manager of the package only.
-func with(t *testing.T, f func(*testing.T, *site)) {
+func with(t *testing.T, f func(*testing.T, *recorded)) {
 	t.Helper()
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { f(t, newSite(t, newManager)) })
+	synctest.Test(t, func(t *testing.T) { f(t, newRecorded(t, newManager)) })
 }
 
-// site is a manager whose runnables note what happens to them.
-type site struct {
+// recorded is a manager whose runnables note what happens to them.
+type recorded struct {
 	manager.Manager
 	t      *testing.T
 	cache  *fakeCache
@@ -87,9 +87,9 @@ type site struct {
 	logged []string
 }
 
-func newSite(t *testing.T, newManager func(*testing.T, cache.Cache, logr.Logger) manager.Manager) *site {
+func newRecorded(t *testing.T, newManager func(*testing.T, cache.Cache, logr.Logger) manager.Manager) *recorded {
 	t.Helper()
-	s := &site{t: t, result: make(chan error, 1)}
+	s := &recorded{t: t, result: make(chan error, 1)}
 	s.cache = &fakeCache{part: s.part("cache"), synced: make(chan struct{})}
 	s.Manager = newManager(t, s.cache, funcr.New(func(_, line string) {
 		s.mu.Lock()
@@ -100,7 +100,7 @@ func newSite(t *testing.T, newManager func(*testing.T, cache.Cache, logr.Logger)
 }
 
 // start starts the manager, and returns when nothing else can happen.
-func (s *site) start() {
+func (s *recorded) start() {
 	ctx, cancel := context.WithCancel(s.t.Context())
 	s.cancel = cancel
 	go func() { s.result <- s.Start(ctx) }()
@@ -108,25 +108,25 @@ func (s *site) start() {
 }
 
 // startSynced is start with a cache that syncs at once, and ends at once with the manager.
-func (s *site) startSynced() {
+func (s *recorded) startSynced() {
 	close(s.cache.synced)
 	close(s.cache.release)
 	s.start()
 }
 
-func (s *site) add(r manager.Runnable) {
+func (s *recorded) add(r manager.Runnable) {
 	s.t.Helper()
 	must(s.t, s.Add(r))
 }
 
-func (s *site) note(event string) {
+func (s *recorded) note(event string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.events = append(s.events, event)
 }
 
 // happened returns the events since the last call, sorted, when nothing else can happen.
-func (s *site) happened() []string {
+func (s *recorded) happened() []string {
 	synctest.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,14 +136,14 @@ func (s *site) happened() []string {
 	return events
 }
 
-func (s *site) lines() []string {
+func (s *recorded) lines() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.logged)
 }
 
 // expect fails the test unless exactly these events have happened since the last call.
-func (s *site) expect(events ...string) {
+func (s *recorded) expect(events ...string) {
 	s.t.Helper()
 	slices.Sort(events)
 	if got := s.happened(); !slices.Equal(got, events) {
@@ -151,7 +151,7 @@ func (s *site) expect(events ...string) {
 	}
 }
 
-func (s *site) expectRunning() {
+func (s *recorded) expectRunning() {
 	s.t.Helper()
 	synctest.Wait()
 	select {
@@ -162,7 +162,7 @@ func (s *site) expectRunning() {
 }
 
 // expectEnd fails the test unless Start returns an error.
-func (s *site) expectEnd(want error) {
+func (s *recorded) expectEnd(want error) {
 	s.t.Helper()
 	synctest.Wait()
 	select {
@@ -175,7 +175,7 @@ func (s *site) expectEnd(want error) {
 	}
 }
 
-func (s *site) isElected() bool {
+func (s *recorded) isElected() bool {
 	synctest.Wait()
 	select {
 	case <-s.Elected():
@@ -188,29 +188,29 @@ func (s *site) isElected() bool {
 // part is a runnable that needs leader election. It notes the start, the end of its context and its return, which happens
 // with the error that fail receives or, after the end of the context, when release is closed.
 type part struct {
-	site    *site
-	name    string
-	release chan struct{}
-	fail    chan error
+	recorded *recorded
+	name     string
+	release  chan struct{}
+	fail     chan error
 }
 
 var errFailed = errors.New("failed")
 
-func (s *site) part(name string) *part {
-	return &part{site: s, name: name, release: make(chan struct{}), fail: make(chan error, 1)}
+func (s *recorded) part(name string) *part {
+	return &part{recorded: s, name: name, release: make(chan struct{}), fail: make(chan error, 1)}
 }
 
 func (p *part) Start(ctx context.Context) error { return p.run(ctx, "") }
 
 func (p *part) run(ctx context.Context, suffix string) error {
-	p.site.note(p.name + suffix + " starts")
+	p.recorded.note(p.name + suffix + " starts")
 	select {
 	case err := <-p.fail:
-		p.site.note(p.name + suffix + " fails")
+		p.recorded.note(p.name + suffix + " fails")
 		return err
 	case <-ctx.Done():
 	}
-	p.site.note(p.name + suffix + " is canceled")
+	p.recorded.note(p.name + suffix + " is canceled")
 	select {
 	case err := <-p.fail:
 		return err
@@ -230,21 +230,21 @@ type controller struct {
 	warm chan error
 }
 
-func (s *site) controller(name string) *controller {
+func (s *recorded) controller(name string) *controller {
 	return &controller{part: s.part(name), warm: make(chan error, 1)}
 }
 
 func (*controller) NeedLeaderElection() bool { return true }
 
 func (c *controller) Warmup(ctx context.Context) error {
-	c.site.note(c.name + " warms up")
+	c.recorded.note(c.name + " warms up")
 	select {
 	case err := <-c.warm:
-		c.site.note(c.name + " is warm")
+		c.recorded.note(c.name + " is warm")
 		return err
 	case <-ctx.Done():
 	}
-	c.site.note(c.name + "'s warm-up is canceled")
+	c.recorded.note(c.name + "'s warm-up is canceled")
 	return <-c.warm
 }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/internal/catalog"
 
 	"github.com/google/go-cmp/cmp"
@@ -99,9 +100,7 @@ func TestCatalog_ConfigRules(t *testing.T) {
 	}
 	rules, err := all[0].AllRules()
 	must(t, err)
-	if diff := cmp.Diff([]string{"base", "one", "two", "bad"}, resources(rules.Remote)); diff != "" {
-		t.Errorf("all in remotes: -want +got:\n%s", diff)
-	}
+	testkit.Equal(t, resources(rules.Remote), []string{"base", "one", "two", "bad"}, "all in remotes")
 	if len(rules.Hub) != 2 || len(rules.Hub[0].Rules) != 1 || len(rules.Hub[1].Rules) != 3 {
 		t.Errorf("all in the hub: %+v", rules.Hub)
 	}

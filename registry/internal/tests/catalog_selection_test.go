@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/internal/catalog"
 
 	"go.uber.org/fx"
@@ -119,9 +120,7 @@ func TestSelection_Clusters(t *testing.T) {
 			if problems := all.Configure([]moduleconfig.Config{{Name: "one", Clusters: c.clusters}}); len(problems) > 0 {
 				t.Fatal(problems)
 			}
-			if got := len(all.Wanted(&c.desired)) == 1; got != c.wanted {
-				t.Errorf("wanted: %t, want %t", got, c.wanted)
-			}
+			testkit.Equal(t, len(all.Wanted(&c.desired)) == 1, c.wanted, "wanted")
 			tool, err := catalog.Configured(c.module, moduleconfig.Config{Name: "one", Clusters: c.clusters})
 			must(t, err)
 			if got := tool.Wants(&c.desired); got != c.wanted {
@@ -150,9 +149,7 @@ func TestSelection_ClustersMistakes(t *testing.T) {
 		if len(problems) != 1 || !strings.Contains(problems[0].Error(), "clusters: ") || !strings.Contains(problems[0].Error(), want) {
 			t.Errorf("%v, want a problem of clusters with %q", problems, want)
 		}
-		if _, err := catalog.Configured(c.module, config); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("a tool says %v, want %q", err, want)
-		}
+		testkit.ErrorHas(t, testkit.Err(catalog.Configured(c.module, config)), want, "a tool says")
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/clusterfx/clusterfx/registry/internal/claims"
-
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 

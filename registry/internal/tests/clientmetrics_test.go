@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/metrics"
 
 	"github.com/clusterfx/clusterfx/internal/clientmetrics"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // seenLabels implements every metric of client-go and records the labels of each call.
@@ -72,7 +72,5 @@ func TestLimit(t *testing.T) {
 		want = append(want, "200 GET "+host[0], "429 GET "+host[0], "GET https://"+host[0]+"/api", "GET "+host[0], host[1])
 	}
 	want = append(want, "<error> GET remote", "404 GET remote", "unknown GET remote", "unknown GET remote")
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("recorded labels (-want +got):\n%s", diff)
-	}
+	testkit.Equal(t, got, want, "recorded labels")
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
 
 	corev1 "k8s.io/api/core/v1"
@@ -89,7 +90,5 @@ func TestCall_Misfit(t *testing.T) {
 		transport.ExchangeOf(ctx).Answered(&http.Response{StatusCode: http.StatusOK})
 		return json.Unmarshal([]byte(`"html"`), &corev1.ConfigMapList{})
 	})
-	if !errors.Is(err, kubeconfig.ErrNotKubernetes) {
-		t.Errorf("a response that is no object: %v", err)
-	}
+	testkit.ErrorIs(t, err, kubeconfig.ErrNotKubernetes, "a response that is no object")
 }

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/deletes"
 )
 
@@ -70,8 +71,6 @@ func TestCausedBy(t *testing.T) {
 	for cause, want := range map[string]string{
 		"": "", "tenant-a": "tenant-a", "a\xffb": "ab", strings.Repeat("x", 127) + "é": strings.Repeat("x", 127),
 	} {
-		if got := deletes.CauseIn(deletes.CausedBy(deletes.CausedBy(t.Context(), "before"), cause)); got != want {
-			t.Errorf("%q is %q, want %q", cause, got, want)
-		}
+		testkit.Equal(t, deletes.CauseIn(deletes.CausedBy(deletes.CausedBy(t.Context(), "before"), cause)), want, cause)
 	}
 }

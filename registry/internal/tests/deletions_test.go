@@ -38,7 +38,7 @@ type guarded struct {
 func newGuarded(t *testing.T) guarded {
 	t.Helper()
 	hub := fleettest.Cluster(t, "hub")
-	return guarded{newGuard(), hub.Config(), fleettest.Client(t, hub.Config())}
+	return guarded{newGuard(), hub.Config(), fleettest.Client(t, hub)}
 }
 
 func newGuard() *deletions.Guard {
@@ -50,7 +50,7 @@ func newGuard() *deletions.Guard {
 		Limits:  func(string, map[string]string) deletes.Limits { return deletes.Limits{} },
 		Counted: func(string, state.ClusterName, deletes.EvidenceKind, int) {},
 		Refused: func(string, state.ClusterName, deletes.Reason) {},
-		Began:   func(ledger.Hold, bool) {}, Ended: func(ledger.Hold) {},
+		Began:   func(ledger.Held, bool) {}, Ended: func(ledger.Held) {},
 		Changed: func(state.ClusterName) {}, Now: time.Now,
 	})
 }
@@ -80,7 +80,7 @@ func (g guarded) in(t *testing.T, target state.ClusterName, answer func(*http.Re
 
 func (g guarded) namespace(t *testing.T) string {
 	t.Helper()
-	return fleettest.Namespace(t, g.outside, "guarded")
+	return fleettest.Namespace(t, g.outside, "guarded-")
 }
 
 func create(t *testing.T, c client.Client, objects int, build func(i int) client.Object, options ...client.CreateOption) (all []client.Object) {
@@ -160,9 +160,7 @@ func TestGuard_DryRunPaysNothing(t *testing.T) {
 		//nolint:staticcheck // The patch sends the object as it is.
 		must(t, module.Patch(t.Context(), o, client.Apply, client.DryRunAll, client.FieldOwner("test")))
 	}
-	if n := deleteAll(t.Context(), t, module, old...); n != 20 {
-		t.Errorf("%d objects were deleted after dry runs of creates, want 20", n)
-	}
+	testkit.Equal(t, deleteAll(t.Context(), t, module, old...), 20, "objects were deleted after dry runs of creates")
 }
 
 // An object that its finalizers keep counts once, however often it is deleted by its name, and whatever the form of the answers.
@@ -221,9 +219,7 @@ func TestGuard_FailedWithEffect(t *testing.T) {
 			}
 		}
 	}
-	if n := deleteAll(t.Context(), t, module, all[2:]...); n != 18 {
-		t.Errorf("%d objects were deleted after two with effect, want 18", n)
-	}
+	testkit.Equal(t, deleteAll(t.Context(), t, module, all[2:]...), 18, "objects were deleted after two with effect")
 }
 
 // A delete by name that the API server cannot answer, such as for a webhook, counts once, however often it is repeated.
@@ -245,9 +241,7 @@ func TestGuard_RepeatedFailure(t *testing.T) {
 		}
 	}
 	all := create(t, g.outside, 25, func(i int) client.Object { return configMap(namespace, 1+i) })
-	if n := deleteAll(t.Context(), t, module, all...); n != 19 {
-		t.Errorf("%d other objects were deleted, want 19", n)
-	}
+	testkit.Equal(t, deleteAll(t.Context(), t, module, all...), 19, "other objects were deleted")
 }
 
 func binding(namespace, name string) *rbacv1.RoleBinding {
@@ -269,9 +263,7 @@ func TestGuard_Causes(t *testing.T) {
 		}
 	}
 	forged := create(t, g.outside, 30, func(i int) client.Object { return binding(namespace, fmt.Sprintf("forged-%d", i)) })
-	if n := deleteAll(deletes.CausedBy(t.Context(), "mallory"), t, module, forged...); n != 20 {
-		t.Errorf("%d forged objects were deleted, want 20", n)
-	}
+	testkit.Equal(t, deleteAll(deletes.CausedBy(t.Context(), "mallory"), t, module, forged...), 20, "forged objects were deleted")
 	if all := g.Holds(); len(all) != 1 || all[0].Cause != "mallory" || !strings.Contains(all[0].String(), "in cluster edge for mallory") {
 		t.Errorf("the holds are %+v, want one that names its cause", all)
 	}

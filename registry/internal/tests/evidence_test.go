@@ -3,7 +3,6 @@
 package tests
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -33,7 +32,7 @@ type going struct {
 
 func newGoing(t *testing.T) *going {
 	t.Helper()
-	c := fleettest.Client(t, fleettest.Cluster(t, "going").Config(), apiextensionsv1.AddToScheme)
+	c := fleettest.Client(t, fleettest.Cluster(t, "going"), apiextensionsv1.AddToScheme)
 	g := &going{Client: c, t: t, kind: schema.GroupVersionKind{Group: "evidence.example.com", Version: "v1", Kind: "Parent"}}
 	g.crd = &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: "parents.evidence.example.com"},
@@ -59,7 +58,7 @@ func (g *going) parent(namespace, name string) *unstructured.Unstructured {
 	p.SetNamespace(namespace)
 	p.SetName(name)
 	p.SetFinalizers([]string{"example.com/keep"})
-	g.until(func(ctx context.Context) error { return g.Create(ctx, p) }) // The API server serves a new kind after a moment.
+	testkit.Eventually(g.t, func() error { return g.Create(g.t.Context(), p) }) // The API server serves a new kind after a moment.
 	return p
 }
 
@@ -67,29 +66,14 @@ func (g *going) parent(namespace, name string) *unstructured.Unstructured {
 func (g *going) deleted(object client.Object) client.Object {
 	g.t.Helper()
 	must(g.t, g.Delete(g.t.Context(), object))
-	g.until(func(ctx context.Context) error {
-		err := g.Get(ctx, client.ObjectKeyFromObject(object), object)
+	testkit.Eventually(g.t, func() error {
+		err := g.Get(g.t.Context(), client.ObjectKeyFromObject(object), object)
 		if err == nil && object.GetDeletionTimestamp() == nil {
 			err = errors.New("it is not being deleted")
 		}
 		return err
 	})
 	return object
-}
-
-func (g *going) until(f func(context.Context) error) {
-	g.t.Helper()
-	ctx, cancel := context.WithTimeout(g.t.Context(), time.Minute)
-	defer cancel()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for err := f(ctx); err != nil; err = f(ctx) {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			g.t.Fatal(err)
-		}
-	}
 }
 
 // A deletion is evidence unless what the object depends on is gone, younger than the object, or was deleted before the object or in the
@@ -121,12 +105,7 @@ func TestPlace_OnPurpose(t *testing.T) {
 	with := g.parent("goes", "with")
 	earlier := g.deleted(g.parent("goes", "earlier"))
 	// The timestamps of Kubernetes have seconds.
-	g.until(func(context.Context) error {
-		if time.Since(earlier.GetDeletionTimestamp().Time) < 2*time.Second {
-			return errors.New("the second has not ended")
-		}
-		return nil
-	})
+	testkit.Until(g.t, "two seconds have passed", func() bool { return time.Since(earlier.GetDeletionTimestamp().Time) >= 2*time.Second })
 	g.deleted(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "goes"}})
 	expect("an object whose Namespace is being deleted", with, false)
 	expect("an object that is deleted after its Namespace", g.deleted(with), false)
@@ -134,8 +113,8 @@ func TestPlace_OnPurpose(t *testing.T) {
 
 	stays := g.parent("stays", "stays")
 	g.deleted(g.crd)
-	g.until(func(ctx context.Context) error { // The API server deletes all objects of the kind.
-		if err := g.Get(ctx, client.ObjectKeyFromObject(stays), stays); err != nil || stays.GetDeletionTimestamp() != nil {
+	testkit.Eventually(g.t, func() error { // The API server deletes all objects of the kind.
+		if err := g.Get(g.t.Context(), client.ObjectKeyFromObject(stays), stays); err != nil || stays.GetDeletionTimestamp() != nil {
 			return err
 		}
 		return fmt.Errorf("%s is not being deleted", stays.GetName())

@@ -23,13 +23,13 @@ import (
 func mark(i int) string { return fmt.Sprintf("n%04d", i) }
 
 // longest returns a hold in which every name is as long as it may be.
-func longest(i int) ledger.Hold {
+func longest(i int) ledger.Held {
 	name := func(length int) string { return mark(i) + strings.Repeat("x", length-len(mark(i))) }
 	var names []string
 	for range 10 {
 		names = append(names, name(10)+"/"+name(12))
 	}
-	return ledger.Hold{
+	return ledger.Held{
 		ID: name(63), Module: name(63), Resource: schema.GroupResource{Group: name(253), Resource: name(63)},
 		Target: state.ClusterName(name(63)), Fleet: true, Cause: name(128), Replica: name(63), Since: time.Now(), Done: 1_000_000, More: 1_000_000, Names: names,
 		Granted: 1_000_000, Used: 1_000_000, Note: strings.Repeat("x", 100),

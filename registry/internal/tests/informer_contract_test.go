@@ -12,13 +12,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/internal/informer"
 )
 
@@ -99,17 +99,13 @@ func TestInformer_NobodyWaitsForASlowHandler(t *testing.T) {
 		s.put("b")
 		synctest.Wait()
 		want := map[string][]string{"default/a": {"add a@1 false"}, "default/b": {"add b@2 false"}}
-		if diff := cmp.Diff(want, quick.all()); diff != "" {
-			t.Errorf("the quick handler (-want +got):\n%s", diff)
-		}
+		testkit.Equal(t, quick.all(), want, "the quick handler")
 		if got := len(i.GetStore().List()); got != 2 {
 			t.Errorf("the store has %d objects, want 2", got)
 		}
 		close(release)
 		synctest.Wait()
-		if diff := cmp.Diff(want, slow.all()); diff != "" {
-			t.Errorf("the slow handler (-want +got):\n%s", diff)
-		}
+		testkit.Equal(t, slow.all(), want, "the slow handler")
 	})
 }
 
@@ -163,9 +159,7 @@ func TestInformer_TransformsOnce(t *testing.T) {
 					}
 				}
 				want := map[string][]string{"default/a": {"a@1", "a@2"}, "default/b": {"b@3"}}
-				if diff := cmp.Diff(want, passed.all()); diff != "" {
-					t.Errorf("the transform was called with (-want +got):\n%s", diff)
-				}
+				testkit.Equal(t, passed.all(), want, "the transform was called with")
 			})
 		})
 	}
@@ -222,9 +216,7 @@ func TestInformer_Resyncs(t *testing.T) {
 		synctest.Wait()
 		added, again := "add a@1 true", "update a@1 to a@1"
 		for r, want := range map[*record][]string{&often: {added, again, again, again}, &seldom: {added, again}, &never: {added}} {
-			if diff := cmp.Diff(want, r.all()["default/a"]); diff != "" {
-				t.Errorf("after three minutes (-want +got):\n%s", diff)
-			}
+			testkit.Equal(t, r.all()["default/a"], want, "after three minutes")
 		}
 	})
 }

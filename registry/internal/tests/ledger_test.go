@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/internal/deletions/ledger"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -103,9 +104,7 @@ func TestLedger_RepeatedDelete(t *testing.T) {
 		}
 		again.Refund(start.Add(ledger.Window)) // The object is gone by now.
 	}
-	if n := remove(l, in("edge", configMaps), 50, start.Add(ledger.Window)); n != 19 {
-		t.Errorf("%d other deletes, want 19", n)
-	}
+	testkit.Equal(t, remove(l, in("edge", configMaps), 50, start.Add(ledger.Window)), 19, "other deletes")
 	if _, _, err := l.Admit(one, start.Add(ledger.Window)); err != nil {
 		t.Errorf("a repeated delete while deletes are held: %v", err)
 	}
@@ -118,9 +117,7 @@ func TestLedger_RepeatedDelete(t *testing.T) {
 	if _, _, err := l.Admit(one, start); err != nil {
 		t.Fatal(err)
 	}
-	if n := remove(l, in("edge", configMaps), 50, later); n != 20 {
-		t.Errorf("%d deletes later, want 20", n)
-	}
+	testkit.Equal(t, remove(l, in("edge", configMaps), 50, later), 20, "deletes later")
 	if _, _, err := l.Admit(one, later); err == nil {
 		t.Error("an object stays known after the window")
 	}
@@ -166,9 +163,7 @@ func TestLedger_Fleet(t *testing.T) {
 	for i := range 10 {
 		sum += remove(l, in(state.ClusterName(fmt.Sprintf("edge-%d", i)), configMaps), 15, start)
 	}
-	if sum != 100 {
-		t.Errorf("%d deletes, want 100", sum)
-	}
+	testkit.Equal(t, sum, 100, "deletes")
 	var held *ledger.HeldError
 	if _, _, err := l.Admit(in("other", configMaps), start); !errors.As(err, &held) || !held.Hold.Fleet {
 		t.Errorf("a delete in another target: %v", err)
@@ -191,9 +186,7 @@ func TestLedger_Replace(t *testing.T) {
 		now = now.Add(time.Second)
 	}
 	now = now.Add(ledger.Window + ledger.Window/10)
-	if got := remove(l, in("edge", configMaps), 50, now); got != 20 {
-		t.Errorf("%d deletes later, want 20", got)
-	}
+	testkit.Equal(t, remove(l, in("edge", configMaps), 50, now), 20, "deletes later")
 }
 
 // What is created pays for nothing whose content is lost, in one target and in all.
@@ -231,9 +224,7 @@ func TestLedger_Causes(t *testing.T) {
 			t.Errorf("%d deletes of cause %d, want %d", got, i, want)
 		}
 	}
-	if got := remove(l, r, 30, start); got != 20 {
-		t.Errorf("%d deletes without a cause, want 20", got)
-	}
+	testkit.Equal(t, remove(l, r, 30, start), 20, "deletes without a cause")
 	causes := map[string]bool{}
 	for _, h := range l.Holds() {
 		causes[h.Cause] = true
@@ -268,9 +259,7 @@ func TestLedger_CausesReplace(t *testing.T) {
 	if got := remove(l, of(r, "old"), 400, start); got != 320 {
 		t.Errorf("%d deletes after 300 creates, want 320", got)
 	}
-	if got := remove(l, r, 30, start); got != 20 {
-		t.Errorf("%d deletes without a cause, want 20", got)
-	}
+	testkit.Equal(t, remove(l, r, 30, start), 20, "deletes without a cause")
 }
 
 // A slow loss is no loss: what was deleted more than a Window ago does not count.
@@ -362,7 +351,7 @@ func TestLedger_Allow(t *testing.T) {
 		}
 	}
 	l = ledger.New()
-	l.Restore([]ledger.Hold{stored}, start)
+	l.Restore([]ledger.Held{stored}, start)
 	if got := remove(l, r, 100, start); got > 33 {
 		t.Errorf("%d deletes after a restart, of 33 that were left", got)
 	}

@@ -91,9 +91,7 @@ func TestSet_Wraps(t *testing.T) {
 			panic("broken")
 		}}, true},
 	} {
-		if got := set(t, c.with).Wraps("edge", &state.Desired{}); got != c.want {
-			t.Errorf("a middleware %s: got %t, want %t", name, got, c.want)
-		}
+		testkit.Equal(t, set(t, c.with).Wraps("edge", &state.Desired{}), c.want, "a middleware", name)
 	}
 }
 
@@ -125,9 +123,7 @@ func TestSet_Wrap_Selects(t *testing.T) {
 			t.Errorf("got %d calls of Select for %d desired states", asked, i+1)
 		}
 	}
-	if made != 1 {
-		t.Errorf("got %d calls of Transport, want 1", made)
-	}
+	testkit.Equal(t, made, 1, "calls of Transport")
 }
 
 type body struct {
@@ -195,7 +191,5 @@ func TestSet_Limits(t *testing.T) {
 	if limits.QPS != 7 || limits.Burst != desired.Client.Burst || limits.Timeout != desired.Client.Timeout {
 		t.Errorf("got limits %+v", limits)
 	}
-	if err == nil || !strings.Contains(err.Error(), `middleware "b"`) {
-		t.Errorf("got error %v, want middleware b in it", err)
-	}
+	testkit.ErrorHas(t, err, `middleware "b"`)
 }

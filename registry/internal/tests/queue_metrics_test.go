@@ -10,12 +10,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/internal/queue"
 )
 
@@ -92,9 +92,7 @@ func TestMetrics_AsControllerRuntime(t *testing.T) {
 		if want["longest_running_processor_seconds"] != 2 || len(want) != 10 {
 			t.Errorf("values of controller-runtime: got %v, want 10 and an item of 2 s", want)
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("values (-controller-runtime +ours):\n%s", diff)
-		}
+		testkit.Equal(t, got, want, "values (controller-runtime -, ours +)")
 	})
 }
 
@@ -146,9 +144,7 @@ func TestMetrics_DepthAfterShutDown(t *testing.T) {
 	take(t, q, 1)
 	q.AddWithOpts(withPriority(1), "in work", "ready")
 	q.AddAfter("delayed", time.Hour)
-	if got := values(t, r, "q")["depth 1"]; got != 2 {
-		t.Errorf("depth: got %v, want 2", got)
-	}
+	testkit.Equal(t, values(t, r, "q")["depth 1"], 2, "depth")
 	q.ShutDown()
 	if got := values(t, r, "q"); got["depth 1"] != 0 || got["depth 0"] != 0 {
 		t.Errorf("depth after ShutDown: got %v, want 0", got)

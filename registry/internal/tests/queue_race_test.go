@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/internal/queue"
 )
 
@@ -93,8 +94,6 @@ func TestQueue_ConcurrentShutDown(t *testing.T) {
 			running.Go(q.ShutDown)
 		}
 		running.Wait()
-		if got := q.Len(); got != 0 {
-			t.Errorf("Len after ShutDown: got %d, want 0", got)
-		}
+		testkit.Equal(t, q.Len(), 0, "Len after ShutDown")
 	}
 }

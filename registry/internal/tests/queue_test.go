@@ -8,10 +8,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/internal/queue"
 )
 
@@ -108,9 +108,7 @@ func TestQueue_Order(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				q := newQueue(t)
 				one.fill(q)
-				if diff := cmp.Diff(one.want, take(t, q, q.Len())); diff != "" {
-					t.Errorf("items (-want +got):\n%s", diff)
-				}
+				testkit.Equal(t, take(t, q, q.Len()), one.want, "items")
 			})
 		})
 	}
@@ -191,9 +189,7 @@ func TestQueue_Delay(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				q, began := newQueue(t), time.Now()
 				one.add(q)
-				if got := take(t, q, 1)[0]; got != "a" {
-					t.Errorf("Get: got %q, want a", got)
-				}
+				testkit.Equal(t, take(t, q, 1)[0], "a", "Get")
 				if got := time.Since(began).Seconds(); got != one.want {
 					t.Errorf("delay: got %v s, want %v s", got, one.want)
 				}
@@ -214,12 +210,8 @@ func TestQueue_InWork(t *testing.T) {
 		q.AddWithOpts(withPriority(-1), "a")
 		q.Add("b")
 		q.Add("c")
-		if got := q.Len(); got != 3 {
-			t.Errorf("Len with an item in work: got %d, want 3", got)
-		}
-		if got := take(t, q, 1)[0]; got != "b" {
-			t.Errorf("Get while a is in work: got %q, want b", got)
-		}
+		testkit.Equal(t, q.Len(), 3, "Len with an item in work")
+		testkit.Equal(t, take(t, q, 1)[0], "b", "Get while a is in work")
 		q.AddWithOpts(withPriority(7), "b")
 		q.Done("a")
 		q.Done("b")
@@ -228,12 +220,8 @@ func TestQueue_InWork(t *testing.T) {
 		if key, priority, _ := q.GetWithPriority(); key != "b" || priority != 7 {
 			t.Errorf("Get: got %q with priority %d, want b with 7", key, priority)
 		}
-		if diff := cmp.Diff([]string{"a", "c"}, take(t, q, 2)); diff != "" {
-			t.Errorf("items after Done (-want +got):\n%s", diff)
-		}
-		if got := q.Len(); got != 0 {
-			t.Errorf("Len: got %d, want 0", got)
-		}
+		testkit.Equal(t, take(t, q, 2), []string{"a", "c"}, "items after Done")
+		testkit.Equal(t, q.Len(), 0, "Len")
 	})
 }
 
@@ -255,9 +243,7 @@ func TestQueue_DoneWakes(t *testing.T) {
 			t.Fatal("Get returned an item in work")
 		}
 		q.Done("a")
-		if key := <-got; key != "a" {
-			t.Errorf("Get: got %q, want a", key)
-		}
+		testkit.Equal(t, <-got, "a", "Get")
 	})
 }
 
@@ -277,9 +263,7 @@ func TestQueue_AfterBurst(t *testing.T) {
 				q.Done(key)
 			}
 			q.Add("once")
-			if diff := cmp.Diff([]string{"once"}, take(t, q, q.Len())); diff != "" {
-				t.Errorf("items after a burst (-want +got):\n%s", diff)
-			}
+			testkit.Equal(t, take(t, q, q.Len()), []string{"once"}, "items after a burst")
 			q.Done("once")
 		}
 	})
@@ -322,9 +306,7 @@ func TestQueue_ShutDown(t *testing.T) {
 				q.AddAfter("late", time.Second)
 				q.AddRateLimited("late")
 				q.Done("in work")
-				if got := q.NumRequeues("late"); got != 0 {
-					t.Errorf("calls of the rate limiter after ShutDown: got %d, want 0", got)
-				}
+				testkit.Equal(t, q.NumRequeues("late"), 0, "calls of the rate limiter after ShutDown")
 				if !q.ShuttingDown() || q.Len() != 0 {
 					t.Errorf("ShuttingDown, Len: got %v, %d, want true, 0", q.ShuttingDown(), q.Len())
 				}
@@ -355,11 +337,7 @@ func TestQueue_LimiterIsCalledWithoutLock(t *testing.T) {
 		l.queue = queue.New("test", l, nil)
 		defer l.queue.ShutDown()
 		l.queue.AddRateLimited("a")
-		if diff := cmp.Diff([]string{"by the limiter", "a"}, take(t, l.queue, 2)); diff != "" {
-			t.Errorf("items (-want +got):\n%s", diff)
-		}
-		if got := l.queue.NumRequeues("a"); got != 1 {
-			t.Errorf("NumRequeues: got %d, want 1", got)
-		}
+		testkit.Equal(t, take(t, l.queue, 2), []string{"by the limiter", "a"}, "items")
+		testkit.Equal(t, l.queue.NumRequeues("a"), 1, "NumRequeues")
 	})
 }

@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/internal/logsink"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
@@ -60,9 +61,7 @@ func TestHub_Redact(t *testing.T) {
 		h := logsink.NewHubCredential(&rest.Config{BearerTokenFile: file}, &kubeconfig.Redactor{})
 		expect := func(want string) {
 			t.Helper()
-			if got := h.Redact(tokens[0]+" "+tokens[1]+" zX6cV1bN8mL4kJ7hG2fD5sA9", remote); got != want {
-				t.Errorf("got %q, want %q", got, want)
-			}
+			testkit.Equal(t, h.Redact(tokens[0]+" "+tokens[1]+" zX6cV1bN8mL4kJ7hG2fD5sA9", remote), want, "Redact")
 		}
 		write(t, tokens[0])
 		expect("[redacted] " + tokens[1] + " [redacted]")

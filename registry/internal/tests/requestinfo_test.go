@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/clusterfx/clusterfx/internal/requestinfo"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 func TestOf(t *testing.T) {
@@ -29,9 +30,7 @@ func TestOf(t *testing.T) {
 		"/version":                                           {},
 		"/":                                                  {},
 	} {
-		if got := requestinfo.Of(path); got != want {
-			t.Errorf("%s: got %+v, want %+v", path, got, want)
-		}
+		testkit.Equal(t, requestinfo.Of(path), want, path)
 	}
 }
 
@@ -66,8 +65,6 @@ func TestOfInnermost(t *testing.T) {
 		"/api/v1/namespaces/a/pods/p/proxy/metrics":                                                            {Version: "v1", Namespace: "a", Resource: "pods", Name: "p", Subresource: "proxy"},
 		"/api/v1/namespaces/a/pods/p/proxy":                                                                    {Version: "v1", Namespace: "a", Resource: "pods", Name: "p", Subresource: "proxy"},
 	} {
-		if got := requestinfo.OfInnermost(path); got != want {
-			t.Errorf("%s is %+v, want %+v", path, got, want)
-		}
+		testkit.Equal(t, requestinfo.OfInnermost(path), want, path)
 	}
 }

@@ -4,13 +4,13 @@ package tests
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/internal/startqueue"
 )
 
@@ -93,9 +93,7 @@ func TestStarts_Limits(t *testing.T) {
 		must(t, err)
 		impatient, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := queue.Acquire(impatient, startqueue.RankKnown); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("got %v, want the end of the context", err)
-		}
+		testkit.ErrorIs(t, testkit.Err(queue.Acquire(impatient, startqueue.RankKnown)), context.DeadlineExceeded)
 		began := time.Now()
 		release, err := queue.Acquire(t.Context(), startqueue.RankSuspect)
 		if err != nil || time.Since(began) != 4*time.Second {

@@ -8,9 +8,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -34,9 +34,7 @@ func TestMetrics_Forget(t *testing.T) {
 	m.Forget("gone")
 	m.Forget("gone")
 	m.Forget("unknown")
-	if diff := cmp.Diff(stays, seriesOf(t, m)); diff != "" {
-		t.Errorf("series after the remote is forgotten (-want +got):\n%s", diff)
-	}
+	testkit.Equal(t, seriesOf(t, m), stays, "series after the remote is forgotten")
 	count("gone")
 	for name, value := range seriesOf(t, m) {
 		if again := strings.Replace(name, `"stays"`, `"gone"`, 1); seriesOf(t, m)[again] != value {

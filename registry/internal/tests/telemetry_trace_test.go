@@ -123,9 +123,7 @@ func TestRequestSpans(t *testing.T) {
 	if diff := cmp.Diff(want, attributesOf(recorder)); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff(http.Header{"User-Agent": {""}}, sent); diff != "" {
-		t.Errorf("headers sent to the remote (-want +got): %s", diff)
-	}
+	testkit.Equal(t, sent, http.Header{"User-Agent": {""}}, "headers sent to the remote")
 }
 
 // The span of a watch ends with the header of the response.

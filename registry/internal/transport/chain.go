@@ -57,8 +57,6 @@ type Chain struct {
 	Middleware http.RoundTripper
 	Traffic    *Traffic    // counts requests; nil counts nothing
 	Intercept  Interceptor // is called before all other layers; nil for none
-	// Judge gets the status of each response; may be nil.
-	Judge func(r *http.Request, status int)
 }
 
 // Interceptor sends a request, such as within a span.
@@ -87,9 +85,7 @@ func (c *Chain) roundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	ExchangeOf(own).Answered(response)
-	if c.Judge != nil {
-		c.Judge(r, response.StatusCode)
-	}
+	Observe(r, response)
 	if kind == kindStream && response.StatusCode != http.StatusOK {
 		// A refusal is no stream: client-go reads it to its end before it returns an error.
 		kind = kindUnary

@@ -102,9 +102,7 @@ func TestChain_Refusals(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if _, err := send(t, &c.chain, c.method, "/api/v1/namespaces/x"); !errors.Is(err, c.want) {
-				t.Errorf("got error %v, want %v", err, c.want)
-			}
+			testkit.ErrorIs(t, testkit.Err(send(t, &c.chain, c.method, "/api/v1/namespaces/x")), c.want)
 		})
 	}
 }
@@ -141,9 +139,7 @@ func TestChain_Amendments(t *testing.T) {
 	if err != nil {
 		t.Fatalf("RoundTrip: got error %v", err)
 	}
-	if got := response.Header.Get("Retry-After"); got != "10" {
-		t.Errorf("got Retry-After %s, want 10", got)
-	}
+	testkit.Equal(t, response.Header.Get("Retry-After"), "10", "Retry-After")
 	if got := sent.Header.Get("User-Agent"); got != "clusterfx/hub/one/1" {
 		t.Errorf("got User-Agent %q", got)
 	}
@@ -252,9 +248,7 @@ func TestChain_Doubt(t *testing.T) {
 			t.Parallel()
 			doubts := 0
 			_, _ = send(t, &Chain{Base: c.base, Doubt: func() { doubts++ }}, http.MethodGet, "/api/v1/nodes/x")
-			if doubts != c.want {
-				t.Errorf("%d doubts, want %d", doubts, c.want)
-			}
+			testkit.Equal(t, doubts, c.want, "doubts")
 		})
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // sized reads at most so many bytes at once, and counts the reads.
@@ -58,15 +60,11 @@ func TestChunks_ReadsManyEventsAtOnce(t *testing.T) {
 	from := &sized{Reader: bytes.NewReader(make([]byte, events*(shortRead+size))), most: 1 << 20}
 	c := &chunks{ReadCloser: io.NopCloser(from), buffers: &Buffers{}}
 	for i := range events {
-		if _, err := io.ReadFull(c, make([]byte, shortRead)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, testkit.Err(io.ReadFull(c, make([]byte, shortRead))))
 		if i == 0 && c.buffer != nil {
 			t.Error("a body of which only the length of an event was read has a buffer")
 		}
-		if _, err := io.ReadFull(c, make([]byte, size)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, testkit.Err(io.ReadFull(c, make([]byte, size))))
 	}
 	if from.reads != 2 {
 		t.Errorf("the body was read %d times, want 2", from.reads)

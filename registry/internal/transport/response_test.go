@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
@@ -65,9 +66,7 @@ func TestChain_RefusesFormsThatItDidNotAskFor(t *testing.T) {
 func TestChain_RefusesProtocolsThatItDidNotAskFor(t *testing.T) {
 	t.Parallel()
 	c := &Chain{Base: answer(http.StatusSwitchingProtocols, nil, "")}
-	if _, err := send(t, c, http.MethodGet, "/api/v1/pods?watch=true"); !errors.Is(err, errUpgrade) {
-		t.Errorf("got error %v, want errUpgrade", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(send(t, c, http.MethodGet, "/api/v1/pods?watch=true")), errUpgrade)
 }
 
 // A redirect is NotHealthy, and its message names it.

@@ -2,7 +2,10 @@
 
 package transport
 
-import "context"
+import (
+	"context"
+	"net/http"
+)
 
 // WatchObserver follows a watch for an informer, which cannot see whether the API server is silent or nothing has
 // happened. The methods must return at once.
@@ -15,6 +18,8 @@ type WatchObserver interface {
 	SendsBookmarks()
 	// Silent: nothing has arrived for MaxSilence. The watch ends then.
 	Silent()
+	// Forbidden is called with a list or watch that got a 403.
+	Forbidden(r *http.Request)
 }
 
 type observerKey struct{}
@@ -34,7 +39,15 @@ func ObserverOf(ctx context.Context) WatchObserver {
 
 type noObserver struct{}
 
-func (noObserver) Received()             {}
-func (noObserver) AwaitsBookmarks() bool { return false }
-func (noObserver) SendsBookmarks()       {}
-func (noObserver) Silent()               {}
+func (noObserver) Received()               {}
+func (noObserver) AwaitsBookmarks() bool   { return false }
+func (noObserver) SendsBookmarks()         {}
+func (noObserver) Silent()                 {}
+func (noObserver) Forbidden(*http.Request) {}
+
+// Observe shows a refusal to the observer of its request.
+func Observe(r *http.Request, response *http.Response) {
+	if response.StatusCode == http.StatusForbidden {
+		ObserverOf(r.Context()).Forbidden(r)
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/internal/inflight"
 )
 
@@ -118,9 +119,7 @@ func TestChain_CountsBeforeTheGate(t *testing.T) {
 	calls := 0
 	c := &Chain{Base: answer(200, nil, ""), Writes: writes.Of("one"), Gate: func() (int64, error) {
 		calls++
-		if err := writes.Await(ended, "one"); !errors.Is(err, context.Canceled) {
-			t.Errorf("Await, while the gate decides: got error %v, want one write in flight", err)
-		}
+		testkit.ErrorIs(t, writes.Await(ended, "one"), context.Canceled, "Await, while the gate decides")
 		return 0, nil
 	}}
 	if _, err := send(t, c, http.MethodPut, "/api/v1/namespaces/x"); err != nil || calls != 1 {

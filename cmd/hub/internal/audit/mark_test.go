@@ -32,7 +32,7 @@ func server(t *testing.T) client.Client {
 	t.Helper()
 	hub := fleettest.Cluster(t, "hub")
 	fleettest.InstallCRDs(t, hub.Config())
-	return fleettest.Client(t, hub.Config(), hubv1.AddToScheme)
+	return fleettest.Client(t, hub, hubv1.AddToScheme)
 }
 
 func report(t *testing.T, c client.Client, cluster *hubv1.Cluster, epoch int32) {

@@ -151,7 +151,7 @@ func hubWith(t *testing.T, cluster *fleet.Cluster, config string) (kubeconfig st
 // register grants those for the labels of the Cluster by the installed file or the file of --config.
 func TestConfigured_InHub(t *testing.T) {
 	cluster, remote := fleettest.Cluster(t, "configured-hub"), fleettest.Cluster(t, "configured-remote")
-	c := fleettest.Client(t, cluster.Config())
+	c := fleettest.Client(t, cluster)
 	must(t, c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "platform"}}))
 	ofRemote := fileWith(t, string(remote.Kubeconfig()))
 	kubeconfig := fileWith(t, string(cluster.Kubeconfig()))

@@ -29,15 +29,15 @@ type thing struct {
 
 var errEmpty = errors.New("text: it is empty")
 
-// entitySite is a NATS server, and a program with a module that reads the bucket things.
-type entitySite struct {
+// entityHub is a NATS server, and a program with a module that reads the bucket things.
+type entityHub struct {
 	t       *testing.T
 	dir     string
 	server  *nats.Server
 	modules []registry.Module
 }
 
-func newEntitySite(t *testing.T) *entitySite {
+func newEntityHub(t *testing.T) *entityHub {
 	t.Helper()
 	check := func(v thing) error {
 		if v.Text == "" {
@@ -45,20 +45,20 @@ func newEntitySite(t *testing.T) *entitySite {
 		}
 		return nil
 	}
-	return &entitySite{t: t, dir: t.TempDir(), server: nats.Start(t), modules: []registry.Module{
+	return &entityHub{t: t, dir: t.TempDir(), server: nats.Start(t), modules: []registry.Module{
 		registry.NewModule("reader", registry.ModuleOptions{Inputs: []registry.Input{{Name: "things", Check: entity.CheckJSON(check)}}}),
 	}}
 }
 
 // write writes a file, and returns its path.
-func (s *entitySite) write(name, text string) string {
+func (s *entityHub) write(name, text string) string {
 	s.t.Helper()
 	path := filepath.Join(s.dir, name)
 	must(s.t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
-func (s *entitySite) run(args ...string) (int, string) {
+func (s *entityHub) run(args ...string) (int, string) {
 	s.t.Helper()
 	var out bytes.Buffer
 	p := Program{Args: append([]string{"hub", "entity"}, args...), Stdout: &out, Stderr: &out, Modules: s.modules}
@@ -72,7 +72,7 @@ var varying = regexp.MustCompile(`\b\d+m?\d*s\b|created: .*`)
 // The commands below entity read and write values, check them first, and say what is wrong.
 func TestEntity(t *testing.T) {
 	t.Parallel()
-	s := newEntitySite(t)
+	s := newEntityHub(t)
 	url := "--nats-url=" + s.server.URL()
 	a := s.write("a.yaml", "text: first\n")
 	b := s.write("b.json", `{"text": "second"}`)
@@ -125,7 +125,7 @@ func TestEntity(t *testing.T) {
 // The status of an entity is beside its value, with a part for each cluster.
 func TestEntity_Status(t *testing.T) {
 	t.Parallel()
-	s := newEntitySite(t)
+	s := newEntityHub(t)
 	url := "--nats-url=" + s.server.URL()
 	s.run("bucket", "create", "things", url)
 	s.run("apply", "things", "a", "-f", s.write("a", "text: one"), url)
@@ -149,10 +149,10 @@ func TestEntity_Status(t *testing.T) {
 // A bucket's status says whether the hub knows it, and accept writes its identity where the hub remembers it.
 func TestEntity_Accept(t *testing.T) {
 	t.Parallel()
-	s := newEntitySite(t)
+	s := newEntityHub(t)
 	url := "--nats-url=" + s.server.URL()
 	hub := fleettest.Cluster(t, "entity-hub")
-	c := fleettest.Client(t, hub.Config())
+	c := fleettest.Client(t, hub)
 	must(t, c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubv1.DefaultNamespace}}))
 	at := "--kubeconfig=" + s.write("kubeconfig", string(hub.Kubeconfig()))
 	s.run("bucket", "create", "things", url)
@@ -179,7 +179,7 @@ func TestEntity_Accept(t *testing.T) {
 // rbac prints the users of the NATS server for the buckets of the modules.
 func TestRBAC_NATS(t *testing.T) {
 	t.Parallel()
-	s := newEntitySite(t)
+	s := newEntityHub(t)
 	var out bytes.Buffer
 	p := Program{Args: []string{"hub", "rbac", "--in=nats"}, Stdout: &out, Stderr: &out, Modules: s.modules}
 	if status := Execute(t.Context(), p); status != 0 || !strings.Contains(out.String(), `"$KV.things._clusterfx.>"`) {

@@ -62,7 +62,7 @@ func TestInstall_ImageOfOnesOwn(t *testing.T) {
 func TestInstall_OtherHub(t *testing.T) {
 	cluster := fleettest.Cluster(t, "other-hub")
 	kubeconfig := testkit.File(t, "kubeconfig", cluster.Kubeconfig())
-	c := fleettest.Client(t, cluster.Config())
+	c := fleettest.Client(t, cluster)
 	run := func(stock bool, args ...string) (int, string) {
 		var out bytes.Buffer
 		args = append([]string{"hub", "install", "--kubeconfig=" + kubeconfig, "--yes", "--wait=false"}, args...)

@@ -22,6 +22,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/diagnose"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/modules"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
@@ -141,9 +142,7 @@ func TestMessages_WithoutCluster(t *testing.T) {
 			t.Errorf("hub %s prints %q (exit status %d)", line, got, code)
 		}
 	}
-	if err := (kubeconfig.Policy{}).CheckAddr(netip.MustParseAddr("127.0.0.1")); err == nil || !strings.Contains(err.Error(), "--cluster-server") {
-		t.Errorf("the error for a refused address is %v", err)
-	}
+	testkit.ErrorHas(t, (kubeconfig.Policy{}).CheckAddr(netip.MustParseAddr("127.0.0.1")), "--cluster-server", "the error for a refused address")
 }
 
 // Only the commands that ask for a confirmation have the flag --yes. Only the help text of rotate says that it does not ask.

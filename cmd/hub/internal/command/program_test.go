@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 func TestExecute_Failures(t *testing.T) {
@@ -35,9 +37,7 @@ func TestExecute_Failures(t *testing.T) {
 			t.Parallel()
 			var stderr bytes.Buffer
 			p := Program{Args: append([]string{"/bin/hub"}, strings.Fields(args)...), Stdout: io.Discard, Stderr: &stderr}
-			if code := Execute(t.Context(), p); code != 1 {
-				t.Errorf("exit code %d, want 1", code)
-			}
+			testkit.Equal(t, Execute(t.Context(), p), 1, "exit code")
 			if got := stderr.String(); !strings.Contains(got, want) || strings.Contains(got, "Usage:") {
 				t.Errorf("got %q, want %q", got, want)
 			}

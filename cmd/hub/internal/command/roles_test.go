@@ -20,6 +20,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -99,9 +100,7 @@ rules:
 		t.Errorf("exit status %d (-want +got):\n%s", code, diff)
 	}
 	remote := roles.OfRemote([]registry.Module{one, two}).(*rbacv1.ClusterRole)
-	if diff := cmp.Diff(rule("", "pods", "get", "list"), remote.Rules[len(remote.Rules)-1]); diff != "" {
-		t.Errorf("the role in remotes (-want +got):\n%s", diff)
-	}
+	testkit.Equal(t, remote.Rules[len(remote.Rules)-1], rule("", "pods", "get", "list"), "the role in remotes")
 }
 
 // The role in a remote has the permissions of the modules that select remotes by themselves, of those that --modules names, or of those

@@ -2,7 +2,11 @@
 
 package command
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/clusterfx/clusterfx/internal/testkit"
+)
 
 // A program whose name begins with kubectl- is named as a command of kubectl.
 func TestProgram_Name(t *testing.T) {
@@ -13,8 +17,6 @@ func TestProgram_Name(t *testing.T) {
 		"/usr/bin/kubectl-my_fleet":  "kubectl my-fleet",
 		"kubectl":                    "kubectl",
 	} {
-		if got := (Program{Args: []string{path}}).name(); got != want {
-			t.Errorf("the name of %s is %q, want %q", path, got, want)
-		}
+		testkit.Equal(t, (Program{Args: []string{path}}).name(), want, "the name of", path)
 	}
 }

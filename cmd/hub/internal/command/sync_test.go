@@ -37,12 +37,12 @@ modules:
       to: {names: Translated, namespace: default}
 `
 
-// syncSite returns the paths of a kubeconfig and of a configuration file of a hub with two Clusters.
-func syncSite(t *testing.T) (kubeconfig, config string) {
+// syncHub returns the paths of a kubeconfig and of a configuration file of a hub with two Clusters.
+func syncHub(t *testing.T) (kubeconfig, config string) {
 	t.Helper()
 	hub, edge := fleettest.Cluster(t, "sync-hub"), fleettest.Cluster(t, "sync-edge")
 	fleettest.InstallCRDs(t, hub.Config())
-	c := fleettest.Client(t, hub.Config(), hubv1.AddToScheme)
+	c := fleettest.Client(t, hub, hubv1.AddToScheme)
 	for _, obj := range []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubv1.DefaultNamespace}},
 		&corev1.Secret{
@@ -77,7 +77,7 @@ var tenant = regexp.MustCompile(`hub-pull-[0-9a-f]{8}\b`)
 // release refuse what they must not change.
 func TestSync(t *testing.T) {
 	t.Parallel()
-	kubeconfig, config := syncSite(t)
+	kubeconfig, config := syncHub(t)
 	known := "--config=" + config
 	module := registry.NewModule("sync", registry.ModuleOptions{
 		Select: registry.Selector{OnRequest: true}, Config: registry.ConfigOf(rules.Defaults),

@@ -4,7 +4,6 @@ package dev
 
 import (
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/clusterfx/clusterfx/internal/testkit"
@@ -31,9 +30,7 @@ func TestReadObjects(t *testing.T) {
 			}
 			continue
 		}
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v, want %q", text, err, want)
-		}
+		testkit.ErrorHas(t, err, want, text)
 	}
 	if _, err := readObjects(filepath.Join(t.TempDir(), "missing")); err == nil {
 		t.Error("a file that does not exist is accepted")

@@ -17,9 +17,7 @@ func TestFolder_OneHolder(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
 	f := mustClaim(t, dir)
-	if _, err := claim(dir); err == nil || !strings.Contains(err.Error(), "stop it with dev down, or choose another folder") {
-		t.Errorf("the second claim returns %v", err)
-	}
+	testkit.ErrorHas(t, testkit.Err(claim(dir)), "stop it with dev down, or choose another folder", "the second claim")
 	process, err := holder(dir)
 	if err != nil || process == nil || process.Pid != os.Getpid() {
 		t.Errorf("the holder is %+v, %v", process, err)
@@ -89,9 +87,7 @@ func TestClaim_Links(t *testing.T) {
 	linked := t.TempDir()
 	link(theirs, filepath.Join(linked, lockFile))
 	for _, dir := range []string{linked, link(t.TempDir(), filepath.Join(t.TempDir(), "data"))} {
-		if _, err := claim(dir); err == nil || !strings.Contains(err.Error(), advice) {
-			t.Errorf("claim follows a link: %v", err)
-		}
+		testkit.ErrorHas(t, testkit.Err(claim(dir)), advice, "claim follows a link")
 	}
 	for _, name := range []string{logFile, kubeconfigFile} {
 		d := demo{folder: mustClaim(t, t.TempDir())}

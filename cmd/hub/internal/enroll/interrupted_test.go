@@ -110,7 +110,7 @@ func alreadyGone(err error) bool {
 // no object is left over or missing in comparison with a run without an interruption.
 func TestCommands_InterruptedAtEachRequest(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, loopback())
+	s := newClusters(t, loopback())
 	nothing := func(*testing.T) {}
 	var empty []string
 	settled := func(t *testing.T) {

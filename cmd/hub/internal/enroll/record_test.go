@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // MadeByRegister reports whether register made the Secret for the Cluster in this hub. rotate and check depend on it.
@@ -24,8 +26,6 @@ func TestMadeByRegister(t *testing.T) {
 		"with a wrong annotation": {map[string]string{annotationAccount: "clusterfx-edge", annotationOwner: "hub-id/edge"}, false},
 	} {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Annotations: one.annotations}}
-		if got := MadeByRegister(secret, "hub-id", "edge"); got != one.want {
-			t.Errorf("a Secret %s: %t, want %t", name, got, one.want)
-		}
+		testkit.Equal(t, MadeByRegister(secret, "hub-id", "edge"), one.want, "a Secret", name)
 	}
 }

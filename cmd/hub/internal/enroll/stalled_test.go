@@ -14,7 +14,7 @@ import (
 // register ends its wait with the reason and advice if waiting changes nothing.
 func TestRegister_EndsWhereWaitingChangesNothing(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newClusters(t)
 	place := s.place(t, &cut{})
 	place.Timeout = 2 * time.Minute
 	err := run(t.Context(), &enroll.Registration{

@@ -40,8 +40,8 @@ func TestMain(m *testing.M) {
 	os.Exit(fleettest.Main(m))
 }
 
-// site is a running hub and a remote.
-type site struct {
+// clusters are a running hub and a remote.
+type clusters struct {
 	hub, remote *fleet.Cluster
 	admin       map[string]*access.Cluster // of both, by name
 	entry       *clientcmdapi.Cluster      // of the remote
@@ -49,10 +49,10 @@ type site struct {
 
 func loopback() netip.Prefix { return netip.MustParsePrefix("127.0.0.0/8") }
 
-// newSite starts a hub that has no remotes yet and may connect to these special addresses. It is stopped when the test ends.
-func newSite(t *testing.T, allowed ...netip.Prefix) *site {
+// newClusters starts a hub that has no remotes yet and may connect to these special addresses. It is stopped when the test ends.
+func newClusters(t *testing.T, allowed ...netip.Prefix) *clusters {
 	t.Helper()
-	s := &site{hub: fleettest.Borrow(t, pool.Hub), remote: fleettest.Borrow(t, pool.Remote), admin: map[string]*access.Cluster{}}
+	s := &clusters{hub: fleettest.Borrow(t, pool.Hub), remote: fleettest.Borrow(t, pool.Remote), admin: map[string]*access.Cluster{}}
 	for name, c := range map[string]*fleet.Cluster{"hub": s.hub, "remote": s.remote} {
 		admin, err := access.New(name, c.Config())
 		must(t, err)
@@ -70,7 +70,7 @@ func newSite(t *testing.T, allowed ...netip.Prefix) *site {
 var must = testkit.Must
 
 // place returns the place of a command whose requests go through a cut.
-func (s *site) place(t *testing.T, c *cut) enroll.Place {
+func (s *clusters) place(t *testing.T, c *cut) enroll.Place {
 	t.Helper()
 	clients := map[string]*access.Cluster{}
 	for name, one := range map[string]*fleet.Cluster{"hub": s.hub, "remote": s.remote} {
@@ -103,7 +103,7 @@ func run(ctx context.Context, c command) error {
 	return c.Run(ctx)
 }
 
-func (s *site) register(t *testing.T, c *cut) command {
+func (s *clusters) register(t *testing.T, c *cut) command {
 	t.Helper()
 	return &enroll.Registration{
 		Place: s.place(t, c), Entry: s.entry, Token: enroll.Requested, Lifetime: time.Hour,
@@ -111,18 +111,18 @@ func (s *site) register(t *testing.T, c *cut) command {
 	}
 }
 
-func (s *site) rotate(t *testing.T, c *cut) command {
+func (s *clusters) rotate(t *testing.T, c *cut) command {
 	t.Helper()
 	return &enroll.Rotation{Place: s.place(t, c), Lifetime: time.Hour}
 }
 
-func (s *site) deregister(t *testing.T, c *cut) command {
+func (s *clusters) deregister(t *testing.T, c *cut) command {
 	t.Helper()
 	return &enroll.Deregistration{Place: s.place(t, c)}
 }
 
 // contents returns the names and UIDs of the objects in both clusters of the kinds that registration uses.
-func (s *site) contents(t *testing.T) []string {
+func (s *clusters) contents(t *testing.T) []string {
 	t.Helper()
 	var all []string
 	for _, name := range []string{"hub", "remote"} {
@@ -144,7 +144,7 @@ func (s *site) contents(t *testing.T) []string {
 }
 
 // tokens returns the names of the Secrets that keep tokens of the hub alive in the remote.
-func (s *site) tokens(t *testing.T) []string {
+func (s *clusters) tokens(t *testing.T) []string {
 	t.Helper()
 	var all corev1.SecretList
 	must(t, s.admin["remote"].List(t.Context(), &all, client.MatchingLabels{"app.kubernetes.io/managed-by": "clusterfx"}))

@@ -19,6 +19,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 func TestCandidacy_Guard(t *testing.T) {
@@ -35,9 +36,7 @@ func TestCandidacy_Guard(t *testing.T) {
 
 	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "guard-"}}
 	_, err = closed.CoreV1().ConfigMaps(namespace).Create(t.Context(), config, metav1.CreateOptions{})
-	if !errors.Is(err, ErrNotLeader) {
-		t.Errorf("a create returns %v, want ErrNotLeader", err)
-	}
+	testkit.ErrorIs(t, err, ErrNotLeader, "a create")
 	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, "UNHEARD-OF"} {
 		err := closed.CoreV1().RESTClient().Verb(method).Namespace(namespace).Resource("configmaps").Name("any").Do(t.Context()).Error()
 		if !errors.Is(err, ErrNotLeader) {

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/onsi/gomega"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -100,9 +99,7 @@ func (c *candidate) expect(what <-chan struct{}) time.Duration {
 // expectClosed fails the test unless the gate is closed.
 func (c *candidate) expectClosed() {
 	c.t.Helper()
-	if err := c.Check(); !errors.Is(err, ErrNotLeader) {
-		c.t.Errorf("the gate returns %v, want ErrNotLeader", err)
-	}
+	testkit.ErrorIs(c.t, c.Check(), ErrNotLeader, "the gate")
 }
 
 // A hub that makes no progress for a moment keeps the lease. A hub that makes no progress for longer does not renew the
@@ -121,7 +118,8 @@ func TestCandidacy_NoProgress(t *testing.T) {
 	})
 	first.expect(first.Held())
 	stuck.Store(true)
-	eventually(t, func() func() bool { n := asked.Load() + 3; return func() bool { return asked.Load() >= n } }())
+	n := asked.Load() + 3
+	testkit.Until(t, "three more questions", func() bool { return asked.Load() >= n })
 	stuck.Store(false)
 	must(t, first.Check())
 
@@ -150,12 +148,12 @@ func TestCandidacy_Late(t *testing.T) {
 	})
 	hub.expect(hub.Held())
 	stuck.Store(true)
-	eventually(t, hub.IsLate)
+	testkit.Until(t, "the hub is late", hub.IsLate)
 	must(t, hub.Check())
 	stuck.Store(false)
-	eventually(t, func() bool { return !hub.IsLate() })
+	testkit.Until(t, "the hub is not late", func() bool { return !hub.IsLate() })
 	stuck.Store(true)
-	eventually(t, hub.IsLate)
+	testkit.Until(t, "the hub is late", hub.IsLate)
 	hub.Forfeit()
 	if hub.IsLate() {
 		t.Error("a hub without the lease is late")
@@ -212,15 +210,15 @@ func TestCandidacy_Silence(t *testing.T) {
 
 	must(t, server.Pause())
 	before, since := *c.renewed.Load(), time.Now()
-	eventually(t, func() bool { return time.Since(since) > time.Second })
+	testkit.Until(t, "a second has passed", func() bool { return time.Since(since) > time.Second })
 	must(t, server.Resume())
-	eventually(t, func() bool { return *c.renewed.Load() != before })
+	testkit.Until(t, "the lease is renewed", func() bool { return *c.renewed.Load() != before })
 	must(t, c.Check())
 
 	must(t, server.Pause())
 	defer func() { must(t, server.Resume()) }()
 	last := *c.renewed.Load()
-	eventually(t, func() bool { return c.Check() != nil })
+	testkit.Until(t, "the gate is closed", func() bool { return c.Check() != nil })
 	if age := present().since(last); age > 3*time.Second {
 		t.Errorf("the gate closes %s after the last renewal", age)
 	}
@@ -261,7 +259,7 @@ func TestCandidacy_SlowRenewal(t *testing.T) {
 		if age := present().since(last); age < by {
 			t.Errorf("a renewal that takes %s is %s old", by, age)
 		}
-		eventually(t, func() bool { return *c.renewed.Load() != last })
+		testkit.Until(t, "the lease is renewed", func() bool { return *c.renewed.Load() != last })
 	}
 }
 
@@ -271,7 +269,7 @@ func TestCandidacy_Deposed(t *testing.T) {
 	server := fleettest.Cluster(t, "hub")
 	c := stand(t, server, "old")
 	c.expect(c.Held())
-	eventually(t, func() bool { return take(t, server, "new") == nil })
+	testkit.Until(t, "the lease is taken", func() bool { return take(t, server, "new") == nil })
 	if took := c.expect(c.Lost()); took > time.Second {
 		t.Errorf("the loss is noticed after %s", took)
 	}
@@ -341,11 +339,6 @@ func take(t *testing.T, c *fleet.Cluster, identity string) error {
 	}
 	_, err = leases.Update(t.Context(), lease, metav1.UpdateOptions{})
 	return err
-}
-
-func eventually(t *testing.T, check func() bool) {
-	t.Helper()
-	gomega.NewWithT(t).Eventually(check).WithTimeout(patience).WithPolling(5 * time.Millisecond).Should(gomega.BeTrue())
 }
 
 var must = testkit.Must

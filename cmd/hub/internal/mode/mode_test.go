@@ -178,9 +178,7 @@ func (h *hall) expectWaits(s *Sharded, what string) {
 		}
 		return nil
 	})
-	if err := s.Confirm(h.t.Context()); !errors.Is(err, ErrNotSharded) {
-		h.t.Errorf("Confirm returns %v, want ErrNotSharded", err)
-	}
+	testkit.ErrorIs(h.t, s.Confirm(h.t.Context()), ErrNotSharded, "Confirm")
 }
 
 func (h *hall) expectEnd(permitted context.Context) {
@@ -302,8 +300,6 @@ func TestMode_Confirm(t *testing.T) {
 	s, _ := h.sharded()
 	permitted := h.await(s)
 	h.change(func(l *coordinationv1.Lease) { metav1.SetMetaDataAnnotation(&l.ObjectMeta, annotationWayBack, "hub") })
-	if err := s.Confirm(t.Context()); !errors.Is(err, ErrNotSharded) {
-		t.Errorf("got %v, want ErrNotSharded", err)
-	}
+	testkit.ErrorIs(t, s.Confirm(t.Context()), ErrNotSharded)
 	h.expectEnd(permitted)
 }

@@ -15,8 +15,8 @@ import (
 // Time has two facts. A lock is unchanged for its duration only if its holder has closed its gate, and the same is true of the
 // Lease of a replica: packages lease and shards ensure that. So whoever waits for the duration waits for the gate.
 
-// world is a state of the model. It is comparable.
-type world struct {
+// situation is a state of the model. It is comparable.
+type situation struct {
 	lock     lock
 	versions int // of the lock
 	replicas [2]replica
@@ -40,7 +40,7 @@ type hub struct {
 
 const hubName, years, seconds = "hub", forever, 15 * time.Second
 
-func (w world) swap(read, next lock) (world, bool) {
+func (w situation) swap(read, next lock) (situation, bool) {
 	if w.lock != read {
 		return w, false
 	}
@@ -50,8 +50,8 @@ func (w world) swap(read, next lock) (world, bool) {
 	return w, true
 }
 
-func (w world) next(d decider) []world {
-	var all []world
+func (w situation) next(d decider) []situation {
+	var all []situation
 	for i := range w.replicas {
 		all = append(all, w.ofReplica(d, i)...)
 	}
@@ -64,70 +64,70 @@ func (w world) next(d decider) []world {
 }
 
 // expired reports whether the lock can be unchanged for its duration in the eyes of a replica.
-func (w world) expired(l lock) bool {
+func (w situation) expired(l lock) bool {
 	if l.holder == hubName || !l.exists {
 		return !w.hub.works
 	}
 	return l.duration < years || l.wayBack
 }
 
-func (w world) ofReplica(d decider, i int) []world {
-	var all []world
-	change := func(f func(*world, *replica)) {
+func (w situation) ofReplica(d decider, i int) []situation {
+	var all []situation
+	change := func(f func(*situation, *replica)) {
 		n := w
 		f(&n, &n.replicas[i])
 		all = append(all, n)
 	}
 	r := w.replicas[i]
-	change(func(_ *world, r *replica) { *r = replica{claims: r.claims} }) // Killed. Its Lease remains.
-	change(func(n *world, r *replica) { r.read = n.lock })
+	change(func(_ *situation, r *replica) { *r = replica{claims: r.claims} }) // Killed. Its Lease remains.
+	change(func(n *situation, r *replica) { r.read = n.lock })
 	unchanged := time.Duration(0)
 	if w.lock == r.read && w.expired(r.read) {
 		unchanged = forever
 	}
 	switch d.forReplicas(r.read, unchanged, r.on) {
 	case stepWork:
-		change(func(_ *world, r *replica) { r.on = true })
+		change(func(_ *situation, r *replica) { r.on = true })
 	case stepAcquire:
 		if n, ok := w.swap(r.read, lock{holder: d.me, duration: w.years(d), guarded: true}); ok {
 			all = append(all, n)
 		}
 	default:
-		change(func(_ *world, r *replica) { *r = replica{read: r.read} }) // It has left, in good order.
+		change(func(_ *situation, r *replica) { *r = replica{read: r.read} }) // It has left, in good order.
 	}
 	if r.on && !r.claims {
-		change(func(_ *world, r *replica) { r.claims = true })
+		change(func(_ *situation, r *replica) { r.claims = true })
 	}
 	if r.on && r.claims && d.isShared(w.lock) {
-		change(func(_ *world, r *replica) { r.works = true })
+		change(func(_ *situation, r *replica) { r.works = true })
 	}
 	return all
 }
 
-func (w world) years(d decider) time.Duration {
+func (w situation) years(d decider) time.Duration {
 	if d.omit[ruleYears] {
 		return seconds
 	}
 	return years
 }
 
-func (w world) ofHub(d decider) []world {
-	var all []world
-	change := func(f func(*world, *hub)) {
+func (w situation) ofHub(d decider) []situation {
+	var all []situation
+	change := func(f func(*situation, *hub)) {
 		n := w
 		f(&n, &n.hub)
 		all = append(all, n)
 	}
-	change(func(_ *world, h *hub) { *h = hub{} }) // Killed.
+	change(func(_ *situation, h *hub) { *h = hub{} }) // Killed.
 	h := w.hub
 	if h.works {
 		if w.lock.holder == d.me || w.lock.holder == "" && !w.deleted {
-			change(func(_ *world, h *hub) { *h = hub{} }) // The renewal finds another holder.
+			change(func(_ *situation, h *hub) { *h = hub{} }) // The renewal finds another holder.
 		}
 		return all
 	}
-	change(func(n *world, h *hub) { *h = hub{read: n.lock} })
-	change(func(n *world, h *hub) {
+	change(func(n *situation, h *hub) { *h = hub{read: n.lock} })
+	change(func(n *situation, h *hub) {
 		h.fresh, h.running = true, false
 		for j := range n.replicas {
 			switch r := &n.replicas[j]; {
@@ -162,7 +162,7 @@ func (w world) ofHub(d decider) []world {
 	return all
 }
 
-func (w world) isSafe() bool { return !w.hub.works || !w.replicas[0].works && !w.replicas[1].works }
+func (w situation) isSafe() bool { return !w.hub.works || !w.replicas[0].works && !w.replicas[1].works }
 
 // versionsAtMost limits the number of changes of the lock in a history.
 func versionsAtMost() int {
@@ -172,11 +172,11 @@ func versionsAtMost() int {
 	return 6
 }
 
-// explore tries all histories, and returns the number of worlds, and an unsafe world if there is one.
-func explore(d decider) (worlds int, unsafe *world) {
-	start := world{lock: lock{exists: true, holder: hubName, duration: seconds, version: "0"}, hub: hub{works: true}}
-	known, most := map[world]bool{start: true}, versionsAtMost()
-	for queue := []world{start}; len(queue) > 0; queue = queue[1:] {
+// explore tries all histories, and returns the number of situations, and an unsafe situation if there is one.
+func explore(d decider) (situations int, unsafe *situation) {
+	start := situation{lock: lock{exists: true, holder: hubName, duration: seconds, version: "0"}, hub: hub{works: true}}
+	known, most := map[situation]bool{start: true}, versionsAtMost()
+	for queue := []situation{start}; len(queue) > 0; queue = queue[1:] {
 		for _, n := range queue[0].next(d) {
 			if known[n] || n.versions > most {
 				continue
@@ -201,14 +201,14 @@ func modelDecider(omit ...rule) decider {
 // In no order of the steps, with processes that are killed at each of them, do hubs of both modes work.
 func TestModel_AllRules(t *testing.T) {
 	t.Parallel()
-	worlds, unsafe := explore(modelDecider())
+	situations, unsafe := explore(modelDecider())
 	if unsafe != nil {
 		t.Errorf("hubs of both modes work: %+v", *unsafe)
 	}
-	if worlds < 10_000 {
-		t.Errorf("the model has %d worlds, and finds nothing in so few", worlds)
+	if situations < 10_000 {
+		t.Errorf("the model has %d situations, and finds nothing in so few", situations)
 	}
-	t.Logf("%d worlds", worlds)
+	t.Logf("%d situations", situations)
 }
 
 // Without any of the rules, hubs of both modes work.
@@ -217,8 +217,8 @@ func TestModel_EachRuleIsNeeded(t *testing.T) {
 	for _, r := range []rule{ruleUnchanged, ruleMissing, ruleYears, ruleConfirm, ruleEnded, ruleAnnounce, ruleStop} {
 		t.Run(string(r), func(t *testing.T) {
 			t.Parallel()
-			if worlds, unsafe := explore(modelDecider(r)); unsafe == nil {
-				t.Errorf("the model finds nothing in %d worlds without it", worlds)
+			if situations, unsafe := explore(modelDecider(r)); unsafe == nil {
+				t.Errorf("the model finds nothing in %d situations without it", situations)
 			}
 		})
 	}

@@ -5,6 +5,7 @@ package process
 import (
 	"testing"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/cluster"
 )
 
@@ -31,8 +32,6 @@ func TestReadCrash(t *testing.T) {
 		"a name that no Cluster has": {"panic: oh\n\ngoroutine 34 [running labels:{\"cluster\": \"a\\\"b\"}]:\n", cluster.Crash{}},
 		"nothing":                    {"", cluster.Crash{}},
 	} {
-		if got := readCrash(tc.text); got != tc.want {
-			t.Errorf("%s: got %+v, want %+v", name, got, tc.want)
-		}
+		testkit.Equal(t, readCrash(tc.text), tc.want, name)
 	}
 }

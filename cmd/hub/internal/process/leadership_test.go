@@ -53,9 +53,7 @@ func stand(t *testing.T, c *fleet.Cluster, identity string, within time.Duration
 		return nil
 	})
 	must(t, err)
-	if err := one.Check(); !errors.Is(err, registry.ErrNotLeader) {
-		t.Errorf("before the start: got %v, want ErrNotLeader", err)
-	}
+	testkit.ErrorIs(t, one.Check(), registry.ErrNotLeader, "before the start")
 	one.start(later(t))
 	one.finish = sync.OnceFunc(func() { one.leadership.finish(later(t)) })
 	t.Cleanup(one.finish)
@@ -93,14 +91,12 @@ func (c *candidate) lose() {
 
 func (c *candidate) expectShut() {
 	c.t.Helper()
-	if err := c.Check(); !errors.Is(err, registry.ErrNotLeader) {
-		c.t.Errorf("got %v, want ErrNotLeader", err)
-	}
+	testkit.ErrorIs(c.t, c.Check(), registry.ErrNotLeader)
 }
 
 func holderOf(t *testing.T, c *fleet.Cluster) string {
 	t.Helper()
-	hub := fleettest.Client(t, c.Config())
+	hub := fleettest.Client(t, c)
 	var lease coordinationv1.Lease
 	must(t, hub.Get(t.Context(), client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: roles.LeaderLease(electionOf(t).ID)}, &lease))
 	if lease.Spec.HolderIdentity == nil {
@@ -138,12 +134,7 @@ func TestLeadership_OneAfterTheOther(t *testing.T) {
 		t.Error("the first replica is a candidate again although its work has not ended")
 	}
 	ended()
-	eventually(t, func() error {
-		if first.candidacy.Load() == was {
-			return errors.New("the first replica is not a candidate again")
-		}
-		return nil
-	})
+	testkit.Until(t, "the first replica is a candidate again", func() bool { return first.candidacy.Load() != was })
 	first.expectShut()
 
 	endedToo()

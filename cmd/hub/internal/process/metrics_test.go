@@ -5,10 +5,10 @@ package process
 import (
 	"runtime"
 	"testing"
-	"time"
 
-	"github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // big is a large collector, whose end the test can see.
@@ -40,10 +40,10 @@ func TestTermMetrics_LetsGo(t *testing.T) {
 		}
 		runtime.KeepAlive(c.ballast)
 	}()
-	gomega.NewWithT(t).Eventually(func() bool {
+	testkit.Until(t, "the collector is freed", func() bool {
 		runtime.GC()
 		return len(gone) > 0
-	}).WithTimeout(2 * time.Minute).Should(gomega.BeTrue())
+	})
 	term.end()
 	if families, err := all.Gather(); err != nil || len(families) != 0 {
 		t.Errorf("%d metrics after the term, %v; want 0", len(families), err)

@@ -26,39 +26,39 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// site is the hub's cluster of a test with a credentials namespace of its own.
-type site struct {
+// testHub is the hub's cluster of a test with a credentials namespace of its own.
+type testHub struct {
 	client.Client
 	t       *testing.T
 	cluster *fleet.Cluster
 	name    string // of the namespace
 }
 
-func newSite(t *testing.T) *site {
+func newTestHub(t *testing.T) *testHub {
 	t.Helper()
 	c := fleettest.Cluster(t, "hub")
 	fleettest.InstallCRDs(t, c.Config())
-	hub := fleettest.Client(t, c.Config(), hubv1.AddToScheme)
-	s := &site{Client: hub, t: t, cluster: c, name: "leader-" + rand.String(5)}
+	hub := fleettest.Client(t, c, hubv1.AddToScheme)
+	s := &testHub{Client: hub, t: t, cluster: c, name: "leader-" + rand.String(5)}
 	must(t, hub.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.name}}))
 	return s
 }
 
-func (s *site) register(name string) {
+func (s *testHub) register(name string) {
 	s.t.Helper()
 	must(s.t, s.Create(s.t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 		Namespace: s.name, Name: name, Labels: map[string]string{hubv1.LabelCluster: hubv1.LabelClusterValue},
 	}}))
 }
 
-func (s *site) registered(name string) bool {
+func (s *testHub) registered(name string) bool {
 	s.t.Helper()
 	err := s.Get(s.t.Context(), client.ObjectKey{Name: name}, &hubv1.Cluster{})
 	must(s.t, client.IgnoreNotFound(err))
 	return err == nil
 }
 
-func (s *site) expectRegistered(name string) {
+func (s *testHub) expectRegistered(name string) {
 	s.t.Helper()
 	eventually(s.t, func() error {
 		if !s.registered(name) {
@@ -68,7 +68,7 @@ func (s *site) expectRegistered(name string) {
 	})
 }
 
-func (s *site) options(leader registry.Leader) Options {
+func (s *testHub) options(leader registry.Leader) Options {
 	s.t.Helper()
 	o, err := Options{Config: s.cluster.Config(), Log: testLog(s.t), CredentialsNamespace: s.name, leader: leader}.withDefaults()
 	must(s.t, err)
@@ -76,13 +76,12 @@ func (s *site) options(leader registry.Leader) Options {
 }
 
 // run runs a manager of a hub with parts, until the test ends or end is called.
-func (s *site) run(option fx.Option) (end func()) {
+func (s *testHub) run(option fx.Option) (end func()) {
 	s.t.Helper()
 	scheme, err := newScheme()
 	must(s.t, err)
-	skip := true
 	o := ctrl.Options{Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}}
-	o.Controller.SkipNameValidation = &skip
+	o.Controller.SkipNameValidation = new(true)
 	mgr, err := ctrl.NewManager(s.cluster.Config(), o)
 	must(s.t, err)
 	remotes, err := registry.New(registry.Options{Hub: mgr.GetConfig(), HubMapper: mgr.GetRESTMapper(), Scheme: scheme})
@@ -95,7 +94,7 @@ func (s *site) run(option fx.Option) (end func()) {
 // Registration works in the hub's own manager without a leader, and in one of its own with one.
 func TestOnLeader_Registers(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newTestHub(t)
 	for _, leader := range []registry.Leader{nil, stand(t, s.cluster, "registers", patience)} {
 		o := s.options(leader)
 		end := s.run(fx.Options(fx.Supply(o.Log), o.registration()))
@@ -109,7 +108,7 @@ func TestOnLeader_Registers(t *testing.T) {
 // A manager that ends during a leadership is built again, and the clients of a manager write no longer than its leadership.
 func TestOnLeader_ManagerEnds(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newTestHub(t)
 	one := stand(t, s.cluster, "one", patience)
 	managers := make(chan ctrl.Manager, 10)
 	var failures atomic.Int64
@@ -148,11 +147,7 @@ func TestOnLeader_ManagerEnds(t *testing.T) {
 	mgr := next()
 	must(t, write(mgr))
 	one.lose()
-	if err := write(mgr); !errors.Is(err, registry.ErrNotLeader) {
-		t.Errorf("a client writes after the leadership: got %v", err)
-	}
+	testkit.ErrorIs(t, write(mgr), registry.ErrNotLeader, "a client writes after the leadership")
 	must(t, write(next()))
-	if err := write(mgr); !errors.Is(err, registry.ErrNotLeader) {
-		t.Errorf("a client of the first leadership writes in the second: got %v", err)
-	}
+	testkit.ErrorIs(t, write(mgr), registry.ErrNotLeader, "a client of the first leadership writes in the second")
 }

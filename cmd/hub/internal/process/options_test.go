@@ -3,12 +3,13 @@
 package process
 
 import (
-	"strings"
 	"testing"
 
 	"k8s.io/client-go/features"
 	featurestesting "k8s.io/client-go/features/testing"
 	"k8s.io/client-go/rest"
+
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // A hub does not start with a feature of client-go with which its apps do not work, and the error says what to unset.
@@ -17,9 +18,7 @@ func TestOptions_NoCBOR(t *testing.T) { //nolint:paralleltest // The features ar
 		t.Run(string(one), func(t *testing.T) {
 			featurestesting.SetFeatureDuringTest(t, one, true)
 			_, err := Options{Config: &rest.Config{}}.withDefaults()
-			if err == nil || !strings.Contains(err.Error(), "unset the environment variable KUBE_FEATURE_"+string(one)) {
-				t.Errorf("got error %v, want the variable to unset", err)
-			}
+			testkit.ErrorHas(t, err, "unset the environment variable KUBE_FEATURE_"+string(one))
 		})
 	}
 	if _, err := (Options{Config: &rest.Config{}}).withDefaults(); err != nil {

@@ -5,8 +5,7 @@ package process
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -19,7 +18,5 @@ func TestNotRunning(t *testing.T) {
 		{Module: "lacks", State: state.ModuleWaiting, Reason: state.ReasonRightsMissing, Message: "the hub lacks: list pods"},
 	})
 	want := []string{"the hub part of module lacks is Waiting (RightsMissing)"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("notRunning, want -, got +:\n%s", diff)
-	}
+	testkit.Equal(t, got, want, "notRunning")
 }

@@ -18,7 +18,7 @@ const late = 20 * time.Second
 func TestReplica_LeaseOfAnAdministrator(t *testing.T) {
 	fleettest.Slow(t, "./cmd/hub/internal/shards TestMachine_Absence")
 	t.Parallel()
-	w := newWorld(t, fewShards)
+	w := newInstallation(t, fewShards)
 	requests := &counting{name: "b"}
 	a, b := w.start("a"), w.start("b", requests.wrap)
 	w.expectShared(a, b)
@@ -59,7 +59,7 @@ func TestReplica_LeaseOfAnAdministratorWithoutContact(t *testing.T) {
 // The Lease of a replica is replaced by one that belongs to something else. The replica cannot renew it, and others take its shards.
 func TestReplica_LeaseOfOthers(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, fewShards)
+	w := newInstallation(t, fewShards)
 	a, b := w.start("a", func(o *Options) { o.LeaveTimeout = o.Timing.Duration }), w.start("b")
 	w.expectShared(a, b)
 	w.deleteLease("a")

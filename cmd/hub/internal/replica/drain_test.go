@@ -14,20 +14,21 @@ import (
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
-func (w *world) admin() client.Client {
+func (w *installation) admin() client.Client {
 	w.t.Helper()
-	return fleettest.Client(w.t, w.cluster.Config())
+	return fleettest.Client(w.t, w.cluster)
 }
 
 // drain drains a replica, or ends that wish.
-func (w *world) drain(name string, drained bool) {
+func (w *installation) drain(name string, drained bool) {
 	w.t.Helper()
 	must(w.t, SetDrained(w.t.Context(), w.admin(), client.ObjectKey{Namespace: w.namespace, Name: name}, drained))
 }
 
-func (w *world) survey() *Survey {
+func (w *installation) survey() *Survey {
 	w.t.Helper()
 	s, err := ReadSurvey(w.t.Context(), w.admin(), w.namespace)
 	must(w.t, err)
@@ -37,7 +38,7 @@ func (w *world) survey() *Survey {
 // A drained replica hands over all its shards. If all live replicas are drained, the wish is ignored, also for the shards of a replica that ends.
 func TestReplica_AllDrained(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, fewShards)
+	w := newInstallation(t, fewShards)
 	a, b := w.startUnhurried("a"), w.startUnhurried("b")
 	w.expectShared(a, b)
 	w.drain("b", true)
@@ -87,7 +88,7 @@ func (c *conflicting) WrappedRoundTripper() http.RoundTripper { return c.next }
 // it in the same incarnation, its gates stay open, and the wish stays.
 func TestReplica_DrainDuringRenewal(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, fewShards)
+	w := newInstallation(t, fewShards)
 	admin, key := w.admin(), client.ObjectKey{Namespace: w.namespace, Name: "a"}
 	c := &conflict{lease: key.Name, before: func() error { return SetDrained(t.Context(), admin, key, true) }}
 	a := w.startUnhurried("a", func(o *Options) {
@@ -115,10 +116,8 @@ func TestReplica_DrainDuringRenewal(t *testing.T) {
 // A Survey says what the objects say, names what it cannot decode, and tells a hub that is not sharded.
 func TestReadSurvey(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, 2)
-	if _, err := ReadSurvey(t.Context(), w.admin(), w.namespace); !errors.Is(err, ErrNotSharded) {
-		t.Errorf("without an installation: got %v, want ErrNotSharded", err)
-	}
+	w := newInstallation(t, 2)
+	testkit.ErrorIs(t, testkit.Err(ReadSurvey(t.Context(), w.admin(), w.namespace)), ErrNotSharded, "without an installation")
 	a := w.startUnhurried("a")
 	w.expectShared(a)
 	s := w.survey()

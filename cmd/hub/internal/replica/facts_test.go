@@ -13,6 +13,7 @@ import (
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // starts returns how many shards were started without warm apps.
@@ -65,18 +66,18 @@ func (p *process) expectCold() {
 	}
 }
 
-func (w *world) leases() coordinationv1client.LeaseInterface {
+func (w *installation) leases() coordinationv1client.LeaseInterface {
 	return w.kube.CoordinationV1().Leases(w.namespace)
 }
 
-func (w *world) lease(name string) *coordinationv1.Lease {
+func (w *installation) lease(name string) *coordinationv1.Lease {
 	w.t.Helper()
 	l, err := w.leases().Get(w.t.Context(), name, metav1.GetOptions{})
 	must(w.t, err)
 	return l
 }
 
-func (w *world) hasLease(name string) bool {
+func (w *installation) hasLease(name string) bool {
 	w.t.Helper()
 	_, err := w.leases().Get(w.t.Context(), name, metav1.GetOptions{})
 	if !apierrors.IsNotFound(err) {
@@ -86,7 +87,7 @@ func (w *world) hasLease(name string) bool {
 }
 
 // createLease creates a Lease without a holder.
-func (w *world) createLease(name, kind string) {
+func (w *installation) createLease(name, kind string) {
 	w.t.Helper()
 	_, err := w.leases().Create(w.t.Context(), &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{label: kind}},
@@ -94,13 +95,13 @@ func (w *world) createLease(name, kind string) {
 	must(w.t, err)
 }
 
-func (w *world) deleteLease(name string) {
+func (w *installation) deleteLease(name string) {
 	w.t.Helper()
 	must(w.t, w.leases().Delete(w.t.Context(), name, metav1.DeleteOptions{}))
 }
 
 // incarnation returns the incarnation in the Lease of a replica; empty if there is none.
-func (w *world) incarnation(name string) string {
+func (w *installation) incarnation(name string) string {
 	w.t.Helper()
 	l, err := w.leases().Get(w.t.Context(), name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -113,7 +114,7 @@ func (w *world) incarnation(name string) string {
 	return *l.Spec.HolderIdentity
 }
 
-func (w *world) awaitRenewals(name string) {
+func (w *installation) awaitRenewals(name string) {
 	w.t.Helper()
 	for range 3 {
 		before := w.lease(name).ResourceVersion
@@ -121,7 +122,7 @@ func (w *world) awaitRenewals(name string) {
 	}
 }
 
-func (w *world) record(shard int) shards.Record {
+func (w *installation) record(shard int) shards.Record {
 	w.t.Helper()
 	_, r, err := decodeRecord(w.lease(recordName(shard)), len(w.uids))
 	must(w.t, err)
@@ -129,7 +130,7 @@ func (w *world) record(shard int) shards.Record {
 }
 
 // change applies a merge patch without a version, as an administrator does.
-func (w *world) change(name string, p patch) {
+func (w *installation) change(name string, p patch) {
 	w.t.Helper()
 	data, err := json.Marshal(p)
 	must(w.t, err)
@@ -137,22 +138,22 @@ func (w *world) change(name string, p patch) {
 	must(w.t, err)
 }
 
-func (w *world) overwriteLease(name, incarnation string) {
+func (w *installation) overwriteLease(name, incarnation string) {
 	w.t.Helper()
 	w.change(name, patch{"spec": map[string]any{"holderIdentity": orNil(incarnation)}})
 }
 
-func (w *world) removeFinalizers(name string) {
+func (w *installation) removeFinalizers(name string) {
 	w.t.Helper()
 	w.change(name, patch{"metadata": map[string]any{"finalizers": nil}})
 }
 
-func (w *world) annotate(name, key, value string) {
+func (w *installation) annotate(name, key, value string) {
 	w.t.Helper()
 	w.change(name, patch{"metadata": map[string]any{"annotations": map[string]any{key: value}}})
 }
 
-func (w *world) assignment() assignment {
+func (w *installation) assignment() assignment {
 	w.t.Helper()
 	m, err := w.kube.CoreV1().ConfigMaps(w.namespace).Get(w.t.Context(), assignmentName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -162,19 +163,19 @@ func (w *world) assignment() assignment {
 	return decodeAssignment(m)
 }
 
-func (w *world) writeAssignment(a assignment) {
+func (w *installation) writeAssignment(a assignment) {
 	w.t.Helper()
 	_, err := w.kube.CoreV1().ConfigMaps(w.namespace).Update(w.t.Context(), encodeAssignment(a), metav1.UpdateOptions{})
 	must(w.t, err)
 }
 
-func (w *world) deleteAssignment() {
+func (w *installation) deleteAssignment() {
 	w.t.Helper()
 	must(w.t, w.kube.CoreV1().ConfigMaps(w.namespace).Delete(w.t.Context(), assignmentName, metav1.DeleteOptions{}))
 }
 
 // expectReleased fails the test unless no record has a holder, and no Lease has an incarnation.
-func (w *world) expectReleased() {
+func (w *installation) expectReleased() {
 	w.t.Helper()
 	list, err := w.leases().List(w.t.Context(), metav1.ListOptions{LabelSelector: label})
 	must(w.t, err)
@@ -188,7 +189,5 @@ func (w *world) expectReleased() {
 			w.t.Errorf("the Lease %s has the holder %s after all replicas have left", l.Name, *l.Spec.HolderIdentity)
 		}
 	}
-	if records != len(w.uids) {
-		w.t.Errorf("got %d records, want %d", records, len(w.uids))
-	}
+	testkit.Equal(w.t, records, len(w.uids), "records")
 }

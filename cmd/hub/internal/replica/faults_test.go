@@ -3,7 +3,6 @@
 package replica
 
 import (
-	"errors"
 	"io"
 	"net/http"
 	"slices"
@@ -16,13 +15,14 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 	"github.com/clusterfx/clusterfx/e2e/fault"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // A replica that leaves while the API server is away drains everything, and ends within the limit.
 func TestReplica_LeaveWithoutContact(t *testing.T) {
 	fleettest.Slow(t, "nothing: the limit of a leave without contact takes seconds")
 	t.Parallel()
-	w := newWorld(t, fewShards)
+	w := newInstallation(t, fewShards)
 	a := w.start("a", func(o *Options) { o.LeaveTimeout = 6 * time.Second })
 	w.expectShared(a)
 	a.set(fault.Blackhole())
@@ -47,7 +47,7 @@ func TestReplica_NoProgress(t *testing.T) {
 // A shard is not released while a write is in flight, and the other shards are.
 func TestReplica_DrainWaitsForWrites(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, fewShards)
+	w := newInstallation(t, fewShards)
 	a := w.startUnhurried("a")
 	w.expectShared(a)
 	const shard = 7
@@ -72,7 +72,7 @@ func TestReplica_DrainWaitsForWrites(t *testing.T) {
 // Builds and drains of apps that fail are repeated.
 func TestReplica_RunnerFails(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, fewShards)
+	w := newInstallation(t, fewShards)
 	a := w.start("a")
 	w.expectShared(a)
 	b := w.build("b")
@@ -127,7 +127,7 @@ func (b *stallingBody) Read(p []byte) (int, error) {
 // A watch that delivers nothing is replaced: the replica notices that another one has left.
 func TestReplica_SilentWatch(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, fewShards)
+	w := newInstallation(t, fewShards)
 	var stalled atomic.Bool
 	var watches atomic.Int64
 	a, b := w.start("a"), w.start("b", func(o *Options) {
@@ -146,17 +146,13 @@ func TestReplica_SilentWatch(t *testing.T) {
 // A replica with another number of shards, or with the name of an object of others, does not start.
 func TestReplica_DoesNotFit(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, fewShards)
+	w := newInstallation(t, fewShards)
 	a := w.start("a")
 	w.expectShared(a)
 	must(t, a.end())
-	if err := w.start("b", func(o *Options) { o.Count = fewShards + 1 }).wait(); !errors.Is(err, ErrCount) {
-		t.Errorf("with another number of shards: got %v, want ErrCount", err)
-	}
+	testkit.ErrorIs(t, w.start("b", func(o *Options) { o.Count = fewShards + 1 }).wait(), ErrCount, "with another number of shards")
 	w.createLease("foreign", "")
-	if err := w.start("foreign").wait(); !errors.Is(err, errForeign) {
-		t.Errorf("with the name of a Lease of others: got %v, want errForeign", err)
-	}
+	testkit.ErrorIs(t, w.start("foreign").wait(), errForeign, "with the name of a Lease of others")
 }
 
 // The leader replaces an assignment that was deleted, and an assignment that names no live replica.
@@ -176,7 +172,7 @@ func TestReplica_AssignmentIsRestored(t *testing.T) {
 // The leader removes the Lease of a replica that has ended long ago, unless it is in a record.
 func TestReplica_LeaseInARecordStays(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, 1)
+	w := newInstallation(t, 1)
 	a := w.start("a", func(o *Options) { o.ForgetAfter = time.Second })
 	w.expectShared(a)
 	for _, name := range []string{"warm", "gone"} {
@@ -196,7 +192,7 @@ func TestReplica_LeaseInARecordStays(t *testing.T) {
 // it, that cannot be decoded, that has lost what makes it a record, or that was set back to an earlier epoch, and keeps the shard.
 func TestReplica_DamagedRecord(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, 1)
+	w := newInstallation(t, 1)
 	a := w.startUnhurried("a")
 	w.expectShared(a)
 	must(t, a.end()) // The record has a past.
@@ -240,7 +236,7 @@ func TestReplica_DamagedRecord(t *testing.T) {
 // Finalizers, labels and annotations of others stay in a record that changes its holder.
 func TestReplica_KeepsWhatOthersWrite(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, 1)
+	w := newInstallation(t, 1)
 	a := w.startUnhurried("a")
 	w.expectShared(a)
 	w.annotate(recordName(0), "example.com/note", "text")

@@ -24,7 +24,7 @@ func (p *process) startedFrom() map[shards.Origin]int {
 // A replica is killed while it drains shards that it has promised to another replica, which learns from whom it has taken them.
 func TestReplica_KilledAfterThePromise(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, fewShards)
+	w := newInstallation(t, fewShards)
 	a := w.start("a", func(o *Options) { o.LeaveTimeout = o.Timing.Duration })
 	w.expectShared(a)
 	killed := shards.Origin{Holder: shards.Holder{Name: "a", Incarnation: w.incarnation("a")}, HasEnded: true}
@@ -44,7 +44,7 @@ func TestReplica_KilledAfterThePromise(t *testing.T) {
 // A replica that leaves while no other one runs releases its shards to none, and the next replica learns from whom.
 func TestReplica_ReleasedToNone(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, fewShards)
+	w := newInstallation(t, fewShards)
 	a := w.start("a")
 	w.expectShared(a)
 	released := shards.Origin{Holder: shards.Holder{Name: "a", Incarnation: w.incarnation("a")}}
@@ -67,7 +67,7 @@ func TestReplica_ReleasedToNone(t *testing.T) {
 // A Start that has not returned does not keep the Replica from leaving in good order.
 func TestReplica_StartEndsWithTheReplica(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, fewShards)
+	w := newInstallation(t, fewShards)
 	a := w.build("a")
 	a.keepsStart.Store(true)
 	a.run()
@@ -79,7 +79,7 @@ func TestReplica_StartEndsWithTheReplica(t *testing.T) {
 // A Start that has not returned ends when the shard is lost.
 func TestReplica_StartEndsWithTheHold(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, fewShards)
+	w := newInstallation(t, fewShards)
 	a := w.build("a")
 	a.keepsStart.Store(true)
 	a.run()

@@ -43,7 +43,7 @@ func (t *countingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 // WrappedRoundTripper returns the transport below, for client-go.
 func (t *countingTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
-func (w *world) startCounted(names ...string) ([]*process, []*counting) {
+func (w *installation) startCounted(names ...string) ([]*process, []*counting) {
 	var processes []*process
 	var counts []*counting
 	for _, name := range names {
@@ -65,7 +65,7 @@ func sum(counts []*counting) (renewals, watches, therest int64) {
 func TestReplica_AtRest(t *testing.T) {
 	fleettest.Slow(t, "nothing: only many renewals show that no other requests are sent")
 	t.Parallel()
-	w := newWorld(t, shards.DefaultCount)
+	w := newInstallation(t, shards.DefaultCount)
 	replicas, counts := w.startCounted("a", "b", "c")
 	w.expectShared(replicas...)
 	const enough = 15 // renewals of three replicas

@@ -15,6 +15,8 @@ import (
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 	"github.com/clusterfx/clusterfx/e2e/fault"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // errOtherMode is the error of a mode that is off.
@@ -82,7 +84,7 @@ func (m *modeSwitch) turnOff() {
 }
 
 // observe returns the names that an Observer finds running, or an error in their place.
-func (w *world) observe(o *Lookout) []string {
+func (w *installation) observe(o *Lookout) []string {
 	w.t.Helper()
 	names, err := o.Running(w.t.Context())
 	if err != nil {
@@ -91,7 +93,7 @@ func (w *world) observe(o *Lookout) []string {
 	return names
 }
 
-func (w *world) observer() *Lookout {
+func (w *installation) observer() *Lookout {
 	w.t.Helper()
 	o, err := NewObserver(w.cluster.Config(), w.namespace, inNoHurry())
 	must(w.t, err)
@@ -110,7 +112,7 @@ func inNoHurry() shards.Timing {
 // mode changes, it closes its gates and releases everything, and it begins again when the mode is back.
 func TestReplica_Mode(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, fewShards)
+	w := newInstallation(t, fewShards)
 	m := newModeSwitch()
 	t.Cleanup(func() { m.turnOff() })
 	a := w.startUnhurried("a", func(o *Options) { o.Mode = m })
@@ -130,9 +132,7 @@ func TestReplica_Mode(t *testing.T) {
 	release := a.hold(slices.IndexFunc(w.uids, func(one types.UID) bool { _, err := a.Gate(one); return err == nil }))
 	m.turnOff()
 	eventually(t, "the gates of a are closed while a write is in flight", func() bool { return a.held() == 0 })
-	if err := a.Check(); !errors.Is(err, ErrNoLease) {
-		t.Errorf("in another mode: got %v, want ErrNoLease", err)
-	}
+	testkit.ErrorIs(t, a.Check(), ErrNoLease, "in another mode")
 	close(release)
 	w.expectShared(b)
 	eventually(t, "a has given its Lease back", func() bool { return w.incarnation("a") == "" })
@@ -144,7 +144,7 @@ func TestReplica_Mode(t *testing.T) {
 // writes no longer when its contact is back.
 func TestObserver_Running(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, fewShards)
+	w := newInstallation(t, fewShards)
 	o := w.observer()
 	if names := w.observe(o); len(names) > 0 {
 		t.Errorf("%v run in an installation without replicas", names)
@@ -174,7 +174,7 @@ func TestObserver_Running(t *testing.T) {
 // A holder whose Lease an administrator deletes runs until its gate is closed, and so does a replica whose Lease vanishes.
 func TestObserver_DeletedLease(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, fewShards)
+	w := newInstallation(t, fewShards)
 	o := w.observer()
 	w.createLease("a", labelReplica)
 	w.change("a", patch{"spec": map[string]any{"holderIdentity": "incarnation"}})
@@ -209,12 +209,10 @@ func TestObserver_DeletedLease(t *testing.T) {
 // After an error, the observation begins again: replicas may have had no contact, either.
 func TestObserver_NoContact(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, fewShards)
+	w := newInstallation(t, fewShards)
 	w.createLease("a", labelReplica)
 	w.change("a", patch{"spec": map[string]any{"holderIdentity": "incarnation"}})
-	proxy, err := fault.New(w.cluster.Server())
-	must(t, err)
-	t.Cleanup(proxy.Close)
+	proxy := fleettest.Proxy(t, w.cluster.Server())
 	o, err := NewObserver(w.through(proxy), w.namespace, inNoHurry())
 	must(t, err)
 	t.Cleanup(o.Close)

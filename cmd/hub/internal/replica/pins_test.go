@@ -25,7 +25,7 @@ func (p *process) holdsAll(of shards.Pins) bool {
 // replica that returns with other labels is another candidate.
 func TestReplica_Pins(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, fewShards)
+	w := newInstallation(t, fewShards)
 	var pins atomic.Pointer[shards.Pins]
 	pins.Store(&shards.Pins{})
 	labelled := func(place string) func(*Options) {

@@ -14,7 +14,7 @@ import (
 func TestReplica_ShareAndLeave(t *testing.T) {
 	fleettest.Slow(t, "./cmd/hub/internal/shards TestModel_WarmAndPromiseAreNeeded")
 	t.Parallel()
-	w := newWorld(t, fewShards)
+	w := newInstallation(t, fewShards)
 	a, b, c := w.startUnhurried("a"), w.startUnhurried("b"), w.startUnhurried("c")
 	w.expectShared(a, b, c)
 	before, cold := time.Now(), b.starts()+c.starts()

@@ -3,25 +3,23 @@
 package replica
 
 import (
-	"errors"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // A replica knows nothing before it has its Lease, and then which replicas are live, which shards they hold, and their Leases.
 func TestReplica_Observe(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, fewShards)
+	w := newInstallation(t, fewShards)
 	a := w.build("a")
 	if o, ok := a.Observe(); ok {
 		t.Errorf("it observes %+v before it runs", o)
 	}
-	if err := a.ReadLease(t.Context(), "b"); !errors.Is(err, ErrNoLease) {
-		t.Errorf("it reads a Lease before it runs: %v", err)
-	}
+	testkit.ErrorIs(t, a.ReadLease(t.Context(), "b"), ErrNoLease, "it reads a Lease before it runs")
 	a.run()
 	b := w.start("b")
 	w.expectShared(a, b)
@@ -61,7 +59,7 @@ func TestReplica_Observe(t *testing.T) {
 // a Lease of its own.
 func TestReplica_HasEnded(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, fewShards)
+	w := newInstallation(t, fewShards)
 	a := w.build("a")
 	if a.HasEnded("never") {
 		t.Error("it knows of an end before it runs")
@@ -93,7 +91,7 @@ func TestReplica_HasEnded(t *testing.T) {
 // A replica is late when it has not renewed its Lease for two periods, until the next renewal. It is not late without a Lease.
 func TestReplica_Late(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, fewShards)
+	w := newInstallation(t, fewShards)
 	w.createLease("a", labelReplica) // A Lease that is released is claimed at once, any other one after the duration.
 	a := w.build("a", func(o *Options) {
 		o.Timing.Duration, o.Timing.Deadline, o.ForgetAfter = 45*time.Second, 40*time.Second, time.Hour

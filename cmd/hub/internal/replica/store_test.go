@@ -4,7 +4,6 @@ package replica
 
 import (
 	"bytes"
-	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 	"github.com/clusterfx/clusterfx/e2e/fault"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 func patient(o *Options) {
@@ -25,7 +25,7 @@ func patient(o *Options) {
 // Each write of the protocol fails if the object has changed, is missing, or exists already.
 func TestStore_CompareAndSwap(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, 1)
+	w := newInstallation(t, 1)
 	s, ctx := w.build("a", patient).store, t.Context()
 	lease := shards.Lease{Incarnation: "a1", Renewed: time.Now(), Version: ""}
 	first, err := s.createLease(ctx, s.renewals, newLease("a", lease, nil, 3))
@@ -53,9 +53,7 @@ func TestStore_CompareAndSwap(t *testing.T) {
 		},
 		"create an assignment that exists": func() error { _, err := s.putMap(ctx, encodeAssignment(assignment{}), ""); return err },
 	} {
-		if err := write(); !errors.Is(err, errConflict) {
-			t.Errorf("%s: got %v, want a conflict", what, err)
-		}
+		testkit.ErrorIs(t, write(), errConflict, what)
 	}
 	s.close()
 }
@@ -63,7 +61,7 @@ func TestStore_CompareAndSwap(t *testing.T) {
 // What is written into a record is what is read.
 func TestRecord_RoundTrip(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, 1)
+	w := newInstallation(t, 1)
 	s := w.build("a", patient).store
 	defer s.close()
 	found, err := s.createLease(t.Context(), s.others, newRecord(0, 1))
@@ -97,7 +95,7 @@ func TestRecord_RoundTrip(t *testing.T) {
 // What is written into the Lease of a replica is what is read.
 func TestLease_RoundTrip(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, 1)
+	w := newInstallation(t, 1)
 	s := w.build("a", patient).store
 	defer s.close()
 	now := time.Now().Truncate(time.Microsecond)
@@ -155,7 +153,7 @@ func (r *renewalTimes) WrappedRoundTripper() http.RoundTripper { return r.next }
 // A renewal counts from its beginning: the API server may have had it long before the response.
 func TestReplica_RenewalCountsFromItsBeginning(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, 1)
+	w := newInstallation(t, 1)
 	var mu sync.Mutex
 	var last time.Time
 	p := w.start("a", func(o *Options) {
@@ -187,7 +185,7 @@ func TestReplica_RenewalCountsFromItsBeginning(t *testing.T) {
 
 func TestNew_Refuses(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, 1)
+	w := newInstallation(t, 1)
 	for what, change := range map[string]func(*Options){
 		"no Config":                func(o *Options) { o.Config = nil },
 		"no Runner":                func(o *Options) { o.Runner = nil },

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/onsi/gomega"
-
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/internal/testkit"
@@ -32,10 +30,4 @@ func quick() shards.Timing {
 	return shards.Timing{Duration: 3 * time.Second, Deadline: 2 * time.Second, Retry: 400 * time.Millisecond}
 }
 
-func eventually(t *testing.T, what string, check func() bool) {
-	t.Helper()
-	g := gomega.NewGomega(func(message string, _ ...int) { t.Helper(); t.Fatalf("%s: %s", what, message) })
-	g.Eventually(check).WithTimeout(patience).WithPolling(20 * time.Millisecond).Should(gomega.BeTrue())
-}
-
-var must = testkit.Must
+var must, eventually = testkit.Must, testkit.Until

@@ -36,7 +36,7 @@ const (
 	faultEmpty   fault = "empty"   // an administrator drains all replicas, and one of them dies
 )
 
-func (w *world) draw() {
+func (w *fleet) draw() {
 	f := w.history.faults[w.pick(len(w.history.faults))]
 	w.outcome.faults[f]++
 	length := time.Second + w.random(25*time.Second)
@@ -76,13 +76,13 @@ func (w *world) draw() {
 	}
 }
 
-func (w *world) anyName() string {
+func (w *fleet) anyName() string {
 	all := w.all()
 	return all[w.pick(len(all))].name
 }
 
 // hit lets a fault happen to one process.
-func (w *world) hit(p *process, f fault, length time.Duration) {
+func (w *fleet) hit(p *process, f fault, length time.Duration) {
 	until := time.Now().Add(length)
 	set := func(change func()) {
 		p.mu.Lock()
@@ -138,7 +138,7 @@ func (w *world) hit(p *process, f fault, length time.Duration) {
 
 // overwrite changes the Lease of a replica as an administrator does: without a wait, and without a word on who has ended.
 // Half of the time the Lease is deleted and created again.
-func (w *world) overwrite(name, incarnation string) {
+func (w *fleet) overwrite(name, incarnation string) {
 	l, exists := w.server.get(kindLease + name).(Lease)
 	if !exists {
 		return
@@ -151,14 +151,14 @@ func (w *world) overwrite(name, incarnation string) {
 	_, _ = w.server.write(kindLease+name, l, anyVersion)
 }
 
-func (w *world) set(change func()) {
+func (w *fleet) set(change func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	change()
 }
 
 // endFaults ends all faults but the hang of reconcilers, which the replica itself has to deal with.
-func (w *world) endFaults() {
+func (w *fleet) endFaults() {
 	w.set(func() { w.downUntil, w.lossUntil, w.settling = time.Time{}, time.Time{}, time.Now() })
 	for _, p := range w.all() {
 		p.thaw()
@@ -174,7 +174,7 @@ func (w *world) endFaults() {
 	}
 }
 
-func (w *world) allHang() bool {
+func (w *fleet) allHang() bool {
 	for _, p := range w.alive() {
 		p.mu.Lock()
 		works := time.Now().After(p.hungUntil) && !p.machine.leaving

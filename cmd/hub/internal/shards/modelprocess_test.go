@@ -32,7 +32,7 @@ const (
 // process is a replica: it carries out what a Machine decides. Its goroutines wait in wait and call only, where they stop
 // while the process is frozen and end when it is killed.
 type process struct {
-	w     *world
+	w     *fleet
 	name  string
 	count int // of shards
 	id    int
@@ -66,7 +66,7 @@ type process struct {
 	leader    sighting
 }
 
-func (w *world) start(name string, count int) *process {
+func (w *fleet) start(name string, count int) *process {
 	w.mu.Lock()
 	w.started++
 	id := w.started

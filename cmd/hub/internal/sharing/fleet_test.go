@@ -92,8 +92,8 @@ func (j *journal) Read(_ context.Context, other string, hasEnded bool) (func(fun
 
 func (j *journal) Remove(context.Context, string) error { return nil }
 
-// stage is a share of one shard, with a Cluster in a real API server and a cache of it.
-type stage struct {
+// oneShard is a share of one shard, with a Cluster in a real API server and a cache of it.
+type oneShard struct {
 	fleet   *Fleet
 	remotes *remotes
 	journal *journal
@@ -103,7 +103,7 @@ type stage struct {
 
 const name = "a"
 
-func newStage(t *testing.T) *stage {
+func newOneShard(t *testing.T) *oneShard {
 	t.Helper()
 	config := fleettest.Cluster(t, "hub").Config()
 	fleettest.InstallCRDs(t, config)
@@ -119,7 +119,7 @@ func newStage(t *testing.T) *stage {
 	must(t, direct.Get(t.Context(), client.ObjectKeyFromObject(one), one))
 	clusters, err := cache.New(config, cache.Options{Scheme: scheme})
 	must(t, err)
-	s := &stage{journal: &journal{}, remotes: &remotes{states: map[registry.ClusterName]state.State{}}, uid: one.UID}
+	s := &oneShard{journal: &journal{}, remotes: &remotes{states: map[registry.ClusterName]state.State{}}, uid: one.UID}
 	s.fleet, err = New(Options{Config: config, Namespace: "default", Replica: "hub-0", Count: 1})
 	must(t, err)
 	must(t, s.fleet.Attach(s.remotes, clusters, s.journal))
@@ -140,7 +140,7 @@ func newStage(t *testing.T) *stage {
 	return s
 }
 
-func (s *stage) expectRequest(t *testing.T) {
+func (s *oneShard) expectRequest(t *testing.T) {
 	t.Helper()
 	got, _ := s.queue.Get()
 	s.queue.Done(got)
@@ -152,7 +152,7 @@ func (s *stage) expectRequest(t *testing.T) {
 // Warm returns when the Clusters of the shard were reconciled and their remotes are as warm as they can be.
 func TestFleet_Warm(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
+	s := newOneShard(t)
 	done := make(chan error, 1)
 	go func() { done <- s.fleet.Warm(t.Context(), 0, shards.Origin{}) }()
 	s.expectRequest(t)
@@ -185,7 +185,7 @@ func TestFleet_Warm(t *testing.T) {
 func TestFleet_WarmWithout(t *testing.T) {
 	t.Parallel()
 	for _, now := range []state.State{"", state.StateFailed, state.StateUnreachable, state.StatePaused} {
-		s := newStage(t)
+		s := newOneShard(t)
 		if now != "" {
 			s.remotes.set(name, now)
 		}
@@ -200,7 +200,7 @@ func TestFleet_WarmWithout(t *testing.T) {
 // Drain lets writes in flight have their responses before it ends the apps, and waits for those that began meanwhile.
 func TestFleet_Drain(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
+	s := newOneShard(t)
 	s.fleet.Start(t.Context(), 0, 7, shards.Origin{})
 	s.expectRequest(t)
 	if _, runner := s.fleet.RoleOf(name, s.uid); runner.Epoch != 7 || runner.Name != "hub-0" {
@@ -230,9 +230,7 @@ func TestFleet_Drain(t *testing.T) {
 		t.Errorf("the roles while Drain waits were %v, want %v", roles, want)
 	}
 	s.fleet.Start(t.Context(), 0, 8, shards.Origin{})
-	if err := s.fleet.Drain(t.Context(), 0); !errors.Is(err, sentinel) {
-		t.Errorf("Drain returns %v, want %v", err, sentinel)
-	}
+	testkit.ErrorIs(t, s.fleet.Drain(t.Context(), 0), sentinel, "Drain")
 	if role, _ := s.fleet.RoleOf(name, s.uid); role != cluster.RoleRunner {
 		t.Errorf("got the role %d after a Drain that failed, want RoleRunner", role)
 	}
@@ -244,20 +242,12 @@ func TestFleet_Gate(t *testing.T) {
 	t.Parallel()
 	f, err := New(Options{Config: fleettest.Cluster(t, "hub").Config(), Namespace: "default", Replica: "hub-0", Count: 4})
 	must(t, err)
-	if _, err := f.Gate(name); !errors.Is(err, registry.ErrNotFound) {
-		t.Errorf("the gate of an unknown name returns %v, want ErrNotFound", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(f.Gate(name)), registry.ErrNotFound, "the gate of an unknown name")
 	if role, _ := f.RoleOf(name, "uid"); role != cluster.RoleNone {
 		t.Errorf("got the role %d before Run, want RoleNone", role)
 	}
-	if _, err := f.Gate(name); !errors.Is(err, registry.ErrElsewhere) {
-		t.Errorf("the gate of a Cluster of another replica returns %v, want ErrElsewhere", err)
-	}
-	if _, err := f.Gate(""); !errors.Is(err, replica.ErrNoLease) {
-		t.Errorf("the gate of no remote returns %v, want ErrNoLease", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(f.Gate(name)), registry.ErrElsewhere, "the gate of a Cluster of another replica")
+	testkit.ErrorIs(t, testkit.Err(f.Gate("")), replica.ErrNoLease, "the gate of no remote")
 	f.Forget(name)
-	if _, err := f.Gate(name); !errors.Is(err, registry.ErrNotFound) {
-		t.Errorf("the gate of a forgotten name returns %v, want ErrNotFound", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(f.Gate(name)), registry.ErrNotFound, "the gate of a forgotten name")
 }

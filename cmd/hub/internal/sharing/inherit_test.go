@@ -15,7 +15,7 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/cluster"
 )
 
-func (s *stage) expectReads(t *testing.T, adopted int, want ...string) {
+func (s *oneShard) expectReads(t *testing.T, adopted int, want ...string) {
 	t.Helper()
 	s.journal.mu.Lock()
 	defer s.journal.mu.Unlock()
@@ -32,7 +32,7 @@ func crashed(by shards.Holder) shards.Origin { return shards.Origin{Holder: by, 
 // also if the first read fails; another incarnation has other records.
 func TestFleet_Suspects(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
+	s := newOneShard(t)
 	s.journal.failures = 1
 	ended := crashed(shards.Holder{Name: "hub-1", Incarnation: "x"})
 	var starts sync.WaitGroup
@@ -52,7 +52,7 @@ func TestFleet_Suspects(t *testing.T) {
 // While the journal cannot be read, a start waits for it, and ends with its context.
 func TestFleet_WaitsForTheJournal(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
+	s := newOneShard(t)
 	s.journal.failures = 1000
 	ctx, cancel := context.WithCancel(t.Context())
 	s.journal.failed = cancel
@@ -66,7 +66,7 @@ func TestFleet_WaitsForTheJournal(t *testing.T) {
 // A replica that takes a shard that another one has released to none takes over its crashes, and nothing that it was starting.
 func TestFleet_ReleasedToNone(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
+	s := newOneShard(t)
 	s.fleet.Start(t.Context(), 0, 1, shards.Origin{Holder: shards.Holder{Name: "hub-1", Incarnation: "x"}})
 	s.expectReads(t, 1, cluster.JournalOf("hub-1")+" false")
 }
@@ -74,7 +74,7 @@ func TestFleet_ReleasedToNone(t *testing.T) {
 // A replica that builds the apps of a shard takes over the crashes that the holder, which runs, has recorded of them.
 func TestFleet_WarmInherits(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
+	s := newOneShard(t)
 	done := make(chan error, 1)
 	go func() {
 		done <- s.fleet.Warm(t.Context(), 0, shards.Origin{Holder: shards.Holder{Name: "hub-1", Incarnation: "x"}})
@@ -102,7 +102,7 @@ func (u *unlisted) IndexField(context.Context, client.Object, string, client.Ind
 // A start whose Clusters cannot be listed tries until its context ends, and no longer.
 func TestFleet_StartEnds(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
+	s := newOneShard(t)
 	u := &unlisted{tries: make(chan struct{})}
 	must(t, s.fleet.Attach(s.remotes, u, s.journal))
 	ctx, cancel := context.WithCancel(t.Context())

@@ -3,23 +3,21 @@
 package sharing
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // The labels that most Clusters of a shard ask for are its pin, as the cache has the Clusters at that moment. What a hub runs
@@ -63,7 +61,7 @@ func TestFleet_Pins(t *testing.T) {
 		}
 	}
 	want := shards.Pins{0: {"place": "south"}, 1: {"place": "north"}}
-	until(t, func() string { return cmp.Diff(want, f.pins()) })
+	testkit.Until(t, "the pins of the labels", func() bool { return cmp.Equal(want, f.pins()) })
 	for _, c := range []struct {
 		epochs []int64
 		unmet  int
@@ -78,17 +76,5 @@ func TestFleet_Pins(t *testing.T) {
 			must(t, direct.Update(t.Context(), one))
 		}
 	}
-	until(t, func() string { return cmp.Diff(shards.Pins{}, f.pins()) })
-}
-
-func until(t *testing.T, difference func() string) {
-	t.Helper()
-	last := ""
-	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, 2*time.Minute, true, func(context.Context) (bool, error) {
-		last = difference()
-		return last == "", nil
-	})
-	if err != nil {
-		t.Fatalf("%v; the difference (-want +got):\n%s", err, last)
-	}
+	testkit.Until(t, "no pins", func() bool { return cmp.Equal(shards.Pins{}, f.pins()) })
 }

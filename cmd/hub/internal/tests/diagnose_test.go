@@ -37,7 +37,7 @@ func newDiagnosed(t *testing.T, role string) *diagnosed {
 	fleettest.InstallCRDs(t, cluster.Config())
 	c, err := access.New("the hub", cluster.Config())
 	must(t, err)
-	namespace := fleettest.Namespace(t, c, "diagnose")
+	namespace := fleettest.Namespace(t, c, "diagnose-")
 	return &diagnosed{diagnose.Installation{Hub: c, Namespace: namespace, Lease: "mode"}, t}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/hubconfig"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -94,7 +95,5 @@ func TestConfiguration_Refused(t *testing.T) {
 			t.Errorf("%q: %v, want the file and %q", text, err, want)
 		}
 	}
-	if _, err := optionsOf(t, "--config="+filepath.Join(t.TempDir(), "none.yaml")); err == nil || !strings.Contains(err.Error(), "none.yaml") {
-		t.Errorf("the error for a missing file is %v", err)
-	}
+	testkit.ErrorHas(t, testkit.Err(optionsOf(t, "--config="+filepath.Join(t.TempDir(), "none.yaml"))), "none.yaml", "the error for a missing file")
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/hubconfig"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 func TestFlags_Refused(t *testing.T) {
@@ -49,9 +50,7 @@ func TestFlags_Refused(t *testing.T) {
 		t.Run(args, func(t *testing.T) {
 			t.Parallel()
 			_, err := optionsOf(t, strings.Split(args, " ")...)
-			if err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("got %v, want %s", err, want)
-			}
+			testkit.ErrorHas(t, err, want)
 		})
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/inspect"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/internal/holds"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/cluster"
 )
 
@@ -56,9 +57,7 @@ func TestAllow_AtTheSameTime(t *testing.T) {
 	operators.Wait()
 	must(t, hub.Get(t.Context(), client.ObjectKeyFromObject(stored), stored))
 	const want = id + "=22," + known + "=13," + other + "=6"
-	if got := stored.Annotations[hubv1.AnnotationAllowDeletes]; got != want {
-		t.Errorf("the annotation is %q, want %q", got, want)
-	}
+	testkit.Equal(t, stored.Annotations[hubv1.AnnotationAllowDeletes], want, "the annotation")
 	if _, err := held.Allow(t.Context(), "mirror-pods-0000", 1); err == nil || errors.Is(err, inspect.ErrNone) {
 		t.Errorf("an id that is not in force: %v", err)
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // nodeless is an installation in a cluster without controllers and kubelets. The test writes in their place.
@@ -117,9 +118,7 @@ func TestRollout(t *testing.T) {
 		_, err := install.Rollout{Namespace: "waited-for", Timeout: time.Hour, Progress: func(text string) { told <- text }}.Wait(t.Context(), n)
 		done <- err
 	}()
-	if got, want := <-told, strings.Join(problems, "\n  "); got != want {
-		t.Errorf("the progress is %q, want %q", got, want)
-	}
+	testkit.Equal(t, <-told, strings.Join(problems, "\n  "), "the progress")
 	n.report(corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}})
 	n.progress("waited-for", appsv1.DeploymentStatus{Replicas: 2, UpdatedReplicas: 2, ReadyReplicas: 2, AvailableReplicas: 2})
 	if err := <-done; err != nil {
@@ -162,9 +161,7 @@ func TestRollout_Refused(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	rollout = install.Rollout{Namespace: "refused", Timeout: time.Hour, Progress: func(string) { cancel() }}
-	if _, err := rollout.Wait(ctx, c); !errors.Is(err, context.Canceled) {
-		t.Errorf("after an interruption: %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(rollout.Wait(ctx, c)), context.Canceled, "after an interruption")
 }
 
 // answering fails the first requests with these errors.

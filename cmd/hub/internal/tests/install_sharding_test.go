@@ -85,9 +85,7 @@ func TestObjects_ShardedOptions(t *testing.T) {
 			named = env.ValueFrom.FieldRef.FieldPath
 		}
 	}
-	if named != "metadata.name" {
-		t.Errorf("POD_NAME is %q, want metadata.name", named)
-	}
+	testkit.Equal(t, named, "metadata.name", "POD_NAME")
 	program(t, append(slices.Clone(container.Args), "--help")...)
 }
 

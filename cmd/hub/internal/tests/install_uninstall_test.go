@@ -39,7 +39,7 @@ func TestUninstall_LeasesOfShards(t *testing.T) {
 	}
 	cluster := fleettest.Cluster(t, "hub")
 	c := clientFor(t, cluster)
-	namespace := fleettest.Namespace(t, c, "uninstall")
+	namespace := fleettest.Namespace(t, c, "uninstall-")
 	leases := func() (all coordinationv1.LeaseList) {
 		must(t, c.List(t.Context(), &all, client.InNamespace(namespace)))
 		return all

@@ -3,7 +3,6 @@
 package tests
 
 import (
-	"bytes"
 	stdlog "log"
 	"strings"
 	"testing"
@@ -18,9 +17,7 @@ func TestRoute_GoLog(t *testing.T) {
 	before := stdlog.Writer()
 	t.Cleanup(func() { stdlog.SetOutput(before) })
 	for level, want := range map[string]int{"info": 0, "debug": 1} {
-		var out bytes.Buffer
-		log, err := logging.New(&out, logging.Options{Level: level})
-		must(t, err)
+		log, out := newLog(t, logging.Options{Level: level})
 		logging.Route(log)
 		stdlog.Printf("Unsolicited response received on idle HTTP channel starting with %q", "\x1b[2J")
 		if got := strings.Count(out.String(), "Unsolicited"); got != want || strings.Contains(out.String(), "\x1b") {

@@ -11,18 +11,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"go.uber.org/fx/fxevent"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/logging"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 func TestNew_JSON(t *testing.T) {
 	t.Parallel()
-	var out bytes.Buffer
-	log, err := logging.New(&out, logging.Options{})
-	must(t, err)
+	log, out := newLog(t, logging.Options{})
 	log.WithName("registry").WithValues("cluster", "edge-1").
 		Error(errors.New("it broke"), "Could not do it", "took", 1500*time.Millisecond)
 	var line map[string]string
@@ -37,9 +37,7 @@ func TestNew_JSON(t *testing.T) {
 		"level": "error", "logger": "registry", "msg": "Could not do it", "cluster": "edge-1",
 		"error": "it broke", "took": "1.5s",
 	} {
-		if line[key] != want {
-			t.Errorf("%s is %q, want %q", key, line[key], want)
-		}
+		testkit.Equal(t, line[key], want, key)
 		delete(line, key)
 	}
 	if len(line) > 0 {
@@ -49,9 +47,7 @@ func TestNew_JSON(t *testing.T) {
 
 func TestNew_Console(t *testing.T) {
 	t.Parallel()
-	var out bytes.Buffer
-	log, err := logging.New(&out, logging.Options{Format: logging.Console})
-	must(t, err)
+	log, out := newLog(t, logging.Options{Format: logging.Console})
 	log.Info("Ready", "cluster", "edge-1")
 	if got := out.String(); !strings.HasSuffix(got, "\tINFO\tReady\t{\"cluster\": \"edge-1\"}\n") {
 		t.Errorf("got %q", got)
@@ -61,9 +57,7 @@ func TestNew_Console(t *testing.T) {
 func TestNew_Levels(t *testing.T) {
 	t.Parallel()
 	for level, want := range map[string]string{"": "info error ", "debug": "debug info error ", "info": "info error ", "error": "error "} {
-		var out bytes.Buffer
-		log, err := logging.New(&out, logging.Options{Format: logging.JSON, Level: level})
-		must(t, err)
+		log, out := newLog(t, logging.Options{Format: logging.JSON, Level: level})
 		log.V(1).Info("debug")
 		log.Info("info")
 		log.Error(nil, "error")
@@ -81,9 +75,7 @@ func TestNew_Levels(t *testing.T) {
 
 func TestNew_EveryLineOfMany(t *testing.T) {
 	t.Parallel()
-	var out bytes.Buffer
-	log, err := logging.New(&out, logging.Options{})
-	must(t, err)
+	log, out := newLog(t, logging.Options{})
 	for range 1000 {
 		log.Info("Ready")
 	}
@@ -94,9 +86,7 @@ func TestNew_EveryLineOfMany(t *testing.T) {
 
 func TestNew_ObjectsByNameOnly(t *testing.T) {
 	t.Parallel()
-	var out bytes.Buffer
-	log, err := logging.New(&out, logging.Options{})
-	must(t, err)
+	log, out := newLog(t, logging.Options{})
 	log.Info("Read", "secret", &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "edge-1"},
 		Data:       map[string][]byte{"token": []byte("sesame")},
@@ -119,12 +109,18 @@ func TestNew_Refuses(t *testing.T) {
 func TestFX_OnlyForDebugging(t *testing.T) {
 	t.Parallel()
 	for level, want := range map[string]int{"info": 0, "debug": 1} {
-		var out bytes.Buffer
-		log, err := logging.New(&out, logging.Options{Level: level})
-		must(t, err)
+		log, out := newLog(t, logging.Options{Level: level})
 		logging.FX(log).LogEvent(&fxevent.Started{Err: errors.New("it broke")})
 		if got := strings.Count(out.String(), "\n"); got != want {
 			t.Errorf("at level %s fx writes %d lines, want %d: %s", level, got, want, out.String())
 		}
 	}
+}
+
+func newLog(t *testing.T, o logging.Options) (logr.Logger, *bytes.Buffer) {
+	t.Helper()
+	var out bytes.Buffer
+	log, err := logging.New(&out, o)
+	must(t, err)
+	return log, &out
 }

@@ -14,12 +14,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/objectsync"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 	"github.com/clusterfx/clusterfx/registry/moduleconfig"
 )
@@ -54,7 +54,7 @@ func TestConfig_For(t *testing.T) {
 // Count tells copies, missing copies, conflicts and extra copies apart, in both directions; names are translated both ways.
 func TestCount(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, pull(), push())
+	s := newTwoClusters(t, pull(), push())
 	whole, missing, taken, gone := s.original(s.hub, "source", "whole"), s.original(s.hub, "source", "missing"),
 		s.original(s.hub, "source", "taken"), s.original(s.hub, "source", "gone")
 	s.create(s.remote, copyOf(t, pull(), edge, whole))
@@ -78,12 +78,8 @@ func TestCount(t *testing.T) {
 		{Cluster: "pull", Originals: 3, Copies: 1, Missing: 2, Conflicts: 1, Extra: 1, Names: []string{"target/" + foreign.Name}},
 		{Cluster: "push", Originals: 1, Copies: 1},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the counts: %s", diff)
-	}
-	if _, err := s.fleet.Count(t.Context(), objectsync.Scope{Rules: []string{"nothing"}}); !errors.Is(err, objectsync.ErrNoRule) {
-		t.Errorf("an unknown rule: %v", err)
-	}
+	testkit.Equal(t, got, want, "the counts")
+	testkit.ErrorIs(t, testkit.Err(s.fleet.Count(t.Context(), objectsync.Scope{Rules: []string{"nothing"}})), objectsync.ErrNoRule, "an unknown rule")
 
 	name := objectsync.Name{Rule: "pull", Cluster: edge, Object: "missing"}
 	copies, err := s.fleet.Copies(t.Context(), name)
@@ -96,14 +92,12 @@ func TestCount(t *testing.T) {
 		t.Errorf("the original of %s is %s: %v", name.Object, original, err)
 	}
 	name.Object = foreign.Name
-	if _, err := s.fleet.Original(t.Context(), name); !errors.Is(err, objectsync.ErrNoCopy) {
-		t.Errorf("the original of an object that is not a copy: %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(s.fleet.Original(t.Context(), name)), objectsync.ErrNoCopy, "the original of an object that is not a copy")
 	countAway(t, s)
 }
 
 // countAway checks that a remote that is away has an error in its counts, and does not keep the other remotes from being counted.
-func countAway(t *testing.T, s *site) {
+func countAway(t *testing.T, s *twoClusters) {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	must(t, err)
@@ -126,7 +120,7 @@ func countAway(t *testing.T, s *site) {
 // marks, and none that was made from a copy together with its marks. It removes the finalizers that the rule has left.
 func TestPrune(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, tenants())
+	s := newTwoClusters(t, tenants())
 	original := s.original(s.hub, "source", "one")
 	copied := copyOf(t, pull(), edge, original)
 	s.create(s.remote, copied)
@@ -163,9 +157,7 @@ func TestPrune(t *testing.T) {
 
 	out, text := terminal()
 	prune := objectsync.Prune{Fleet: s.fleet, Terminal: out, Rule: "tenants", Yes: true}
-	if _, err := prune.Run(t.Context()); !errors.Is(err, objectsync.ErrConfigured) {
-		t.Errorf("a rule of the configuration: %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(prune.Run(t.Context())), objectsync.ErrConfigured, "a rule of the configuration")
 	prune.Rule, prune.DryRun = "pull", true
 	if n, err := prune.Run(t.Context()); err != nil || n != 2 || len(s.names(s.remote, "target")) != 4 {
 		t.Errorf("dry run: %d, %v, %s", n, err, text)
@@ -182,9 +174,7 @@ func TestPrune(t *testing.T) {
 	expectFinalizers(1, 0, 1) // those of another rule and of another hub stay
 	want := []string{"labelled", "stolen", other.Name}
 	slices.Sort(want)
-	if diff := cmp.Diff(want, s.names(s.remote, "target")); diff != "" {
-		t.Errorf("the remote has: %s", diff)
-	}
+	testkit.Equal(t, s.names(s.remote, "target"), want, "the remote")
 	if !strings.Contains(text.String(), "3 objects have the label of the rule and the marks of other objects") {
 		t.Errorf("the objects that stay are not reported: %s", text)
 	}
@@ -202,7 +192,7 @@ func TestPrune(t *testing.T) {
 // Release removes the finalizer of the rule from objects that are being deleted, if the remote is away, and keeps finalizers of others.
 func TestRelease(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, tenants())
+	s := newTwoClusters(t, tenants())
 	const others = "example.com/hold"
 	finalizer := tenants().Finalizer(at(edge))
 	one, both, living := s.original(s.hub, "for-edge", "one", finalizer), s.original(s.hub, "for-edge", "both", finalizer, others),
@@ -219,9 +209,7 @@ func TestRelease(t *testing.T) {
 		}
 		return r.Run(t.Context())
 	}
-	if err := release(func(*objectsync.Release) {}); !errors.Is(err, objectsync.ErrNotAway) {
-		t.Errorf("a remote that responds: %v", err)
-	}
+	testkit.ErrorIs(t, release(func(*objectsync.Release) {}), objectsync.ErrNotAway, "a remote that responds")
 	setReachable(t, s.hub, metav1.ConditionFalse)
 	for _, name := range []string{"living", "source/one"} {
 		if err := release(func(r *objectsync.Release) { r.Objects = []string{name} }); err == nil {
@@ -250,9 +238,7 @@ func TestRelease(t *testing.T) {
 	// The rule was removed.
 	must(t, s.hub.Delete(t.Context(), living))
 	s.fleet.Config = objectsync.Config{}
-	if err := release(func(*objectsync.Release) {}); !errors.Is(err, objectsync.ErrNoRule) {
-		t.Errorf("a removed rule without a kind: %v", err)
-	}
+	testkit.ErrorIs(t, release(func(*objectsync.Release) {}), objectsync.ErrNoRule, "a removed rule without a kind")
 	must(t, release(func(r *objectsync.Release) {
 		r.Kind, r.Namespace = corev1.SchemeGroupVersion.WithKind("ConfigMap"), "for-edge"
 	}))
@@ -276,13 +262,13 @@ func TestDiff(t *testing.T) {
 	t.Parallel()
 	r := pull()
 	r.Exclude, r.Adopt = []string{"/data/theirs"}, rules.IfEqual
-	s := newSite(t, r)
+	s := newTwoClusters(t, r)
 	content := map[string]string{"k": "new", "theirs": "not copied"}
 	names := map[string]string{}
 	for name, copied := range map[string]func(*corev1.ConfigMap){
 		"same":    func(c *corev1.ConfigMap) { c.Data = map[string]string{"k": "new"} },
 		"changed": func(c *corev1.ConfigMap) { c.Data = map[string]string{"k": "old", "theirs": "kept"} },
-		"fixed":   func(c *corev1.ConfigMap) { c.Data, c.Immutable = map[string]string{"k": "old"}, ptr.To(true) },
+		"fixed":   func(c *corev1.ConfigMap) { c.Data, c.Immutable = map[string]string{"k": "old"}, new(true) },
 		"again":   func(c *corev1.ConfigMap) { c.Annotations[r.Identity(at(edge)).Keys().ObjectUID] = "of-the-one-before" },
 		"equal":   func(c *corev1.ConfigMap) { c.Labels, c.Annotations, c.Data = nil, nil, content },
 		"blocked": func(c *corev1.ConfigMap) { c.Labels, c.Annotations = nil, nil },
@@ -314,9 +300,7 @@ func TestDiff(t *testing.T) {
 		names["changed"]: "Update  data.k", names["again"]: "Replace", names["gone"]: "Delete", names["blocked"]: "Blocked",
 		names["new"]: "Create", names["equal"]: "Adopt", names["fixed"]: "Rejected Invalid data",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("Diff: -want +got\n%s", diff)
-	}
+	testkit.Equal(t, got, want, "Diff")
 	if diff := cmp.Diff(before, s.versions()); diff != "" {
 		t.Errorf("Diff has written: -before +after\n%s", diff)
 	}

@@ -4,7 +4,6 @@ package tests
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -14,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // openTerminal returns both ends of a terminal: the person's end and the program's end.
@@ -55,9 +55,7 @@ func TestTerminal_SymbolsOnATerminalOnly(t *testing.T) {
 			tree.Add(nil, "below")
 			must(t, output.NewTerminal(program, program, program).Tree(tree))
 			got := make([]byte, len(test.want))
-			if _, err := io.ReadFull(person, got); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, testkit.Err(io.ReadFull(person, got)))
 			if string(got) != test.want {
 				t.Errorf("the terminal shows %q, want %q", got, test.want)
 			}
@@ -68,9 +66,7 @@ func TestTerminal_SymbolsOnATerminalOnly(t *testing.T) {
 func TestTerminal_Ask(t *testing.T) {
 	for answer, want := range map[string]string{"y\n": "", "Yes\n": "", "no\n": "nothing was changed", "\n": "nothing was changed"} {
 		person, program := openTerminal(t)
-		if _, err := person.WriteString(answer); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, testkit.Err(person.WriteString(answer)))
 		var asked strings.Builder
 		err := output.NewTerminal(program, &asked, &asked).Ask(t.Context(), "Really?")
 		if got := fmt.Sprint(err); want == "" && err != nil || want != "" && got != want {
@@ -83,13 +79,9 @@ func TestTerminal_Ask(t *testing.T) {
 	_, program := openTerminal(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := output.NewTerminal(program, io.Discard, io.Discard).Ask(ctx, "Really?"); !errors.Is(err, context.Canceled) {
-		t.Errorf("after Ctrl-C, Ask returns %v", err)
-	}
+	testkit.ErrorIs(t, output.NewTerminal(program, io.Discard, io.Discard).Ask(ctx, "Really?"), context.Canceled, "after Ctrl-C, Ask")
 	file, err := os.Open(os.DevNull)
 	must(t, err)
 	defer func() { _ = file.Close() }()
-	if err := output.NewTerminal(file, file, file).Ask(t.Context(), "Really?"); err == nil || !strings.Contains(err.Error(), "confirm it with --yes") {
-		t.Errorf("without a terminal, Ask returns %v", err)
-	}
+	testkit.ErrorHas(t, output.NewTerminal(file, file, file).Ask(t.Context(), "Really?"), "confirm it with --yes", "without a terminal, Ask")
 }

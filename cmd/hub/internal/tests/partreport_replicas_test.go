@@ -61,8 +61,8 @@ func (w *writing) become(next string) {
 // ignored while another one is recent.
 func TestWriter_Replicas(t *testing.T) {
 	t.Parallel()
-	admin := fleettest.Client(t, fleettest.Cluster(t, "hub").Config())
-	namespace := fleettest.Namespace(t, admin, "replicas")
+	admin := fleettest.Client(t, fleettest.Cluster(t, "hub"))
+	namespace := fleettest.Namespace(t, admin, "replicas-")
 	before := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: partreport.Name},
 		Data:       map[string]string{"hub-parts.json": `{"replica":"before","written":"2999-01-01T00:00:00Z"}`, "hub-parts.killed.json": `{"replica":"killed","written":"2000-01-01T00:00:00Z"}`},
@@ -93,8 +93,8 @@ func TestWriter_Replicas(t *testing.T) {
 // Two replicas that begin at the same time, without a ConfigMap, both report.
 func TestWriter_ReplicasBegin(t *testing.T) {
 	t.Parallel()
-	admin := fleettest.Client(t, fleettest.Cluster(t, "hub").Config())
-	namespace := fleettest.Namespace(t, admin, "replicas-begin")
+	admin := fleettest.Client(t, fleettest.Cluster(t, "hub"))
+	namespace := fleettest.Namespace(t, admin, "replicas-begin-")
 	want := map[string]string{}
 	for i := range 8 {
 		name := fmt.Sprintf("r%d", i)
@@ -137,7 +137,7 @@ func version(t *testing.T, c client.Client, namespace string) string {
 func changes(t *testing.T, c client.Client, namespace, since string) int {
 	t.Helper()
 	last := version(t, c, namespace)
-	watching := fleettest.Client(t, fleettest.Cluster(t, "hub").Config())
+	watching := fleettest.Client(t, fleettest.Cluster(t, "hub"))
 	var all corev1.ConfigMapList
 	all.ResourceVersion = since
 	events, err := watching.Watch(t.Context(), &all, client.InNamespace(namespace), &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: since}})

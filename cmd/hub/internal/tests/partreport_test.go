@@ -4,7 +4,6 @@ package tests
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -22,6 +21,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/partreport"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -30,19 +30,19 @@ func clientAs(t *testing.T, name string, rules ...rbacv1.PolicyRule) client.Clie
 	t.Helper()
 	user, err := fleettest.Cluster(t, "hub").MintCertificate(t.Context(), fleet.User{Name: name, Rules: rules})
 	must(t, err)
-	return fleettest.Client(t, user.Config())
+	return fleettest.Client(t, user)
 }
 
 // The report is written at the start and after a change, with the permissions of Rules and the permission to create ConfigMaps. It
 // replaces the content of an existing ConfigMap, with the permissions of Rules alone. Without permissions the writer does not fail.
 func TestWriter(t *testing.T) {
 	t.Parallel()
-	admin := fleettest.Client(t, fleettest.Cluster(t, "hub").Config())
+	admin := fleettest.Client(t, fleettest.Cluster(t, "hub"))
 	create := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create"}}
 	for user, allowed := range map[string][]rbacv1.PolicyRule{
 		"reports": slices.Concat(partreport.Rules(), []rbacv1.PolicyRule{create}), "replaces": partreport.Rules(), "may-not-report": nil,
 	} {
-		namespace := fleettest.Namespace(t, admin, user+"")
+		namespace := fleettest.Namespace(t, admin, user+"-")
 		if user == "replaces" {
 			must(t, admin.Create(t.Context(), &corev1.ConfigMap{
 				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: partreport.Name, Annotations: map[string]string{"example.com/by": "another"}},
@@ -68,12 +68,7 @@ func TestWriter(t *testing.T) {
 		if allowed != nil {
 			expectReport(t, admin, namespace, "Running")
 		}
-		eventually(t, func() error {
-			if len(states) > 0 {
-				return errors.New("the writer has not read the new state")
-			}
-			return nil
-		})
+		testkit.Until(t, "the writer reads the new state", func() bool { return len(states) == 0 })
 		cancel()
 		if err := <-ended; err != nil {
 			t.Errorf("the writer returns %v, which ends the hub", err)

@@ -4,6 +4,7 @@ package tests
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/runners"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // shardCount is the number of shards of the replicas.
@@ -28,7 +30,7 @@ func newHub(t *testing.T) (*fleet.Cluster, *runners.Hub) {
 	cluster := fleettest.Cluster(t, "hub")
 	c, err := access.New("the hub", cluster.Config())
 	must(t, err)
-	namespace := fleettest.Namespace(t, c, "runners")
+	namespace := fleettest.Namespace(t, c, "runners-")
 	return cluster, &runners.Hub{Cluster: c, Namespace: namespace}
 }
 
@@ -40,24 +42,20 @@ func start(t *testing.T, cluster *fleet.Cluster, namespace, name string) {
 // await waits for a list that a check accepts, which is the empty text.
 func await(t *testing.T, hub *runners.Hub, check func(*runners.List) string) *runners.List {
 	t.Helper()
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(patience); ; <-tick.C {
-		list, err := hub.List(t.Context())
-		problem := "no list"
-		switch {
-		case err != nil:
-			problem = err.Error()
-		case list != nil:
-			problem = check(list)
+	var list *runners.List
+	eventually(t, func() (err error) {
+		if list, err = hub.List(t.Context()); err != nil {
+			return err
 		}
-		if problem == "" {
-			return list
+		if list == nil {
+			return errors.New("no list")
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: %+v", problem, list)
+		if problem := check(list); problem != "" {
+			return fmt.Errorf("%s: %+v", problem, list)
 		}
-	}
+		return nil
+	})
+	return list
 }
 
 // inStates returns a check of the states of replicas, sorted by name.
@@ -88,9 +86,7 @@ func TestHub(t *testing.T) {
 func testDrain(t *testing.T) {
 	t.Parallel()
 	cluster, hub := newHub(t)
-	if _, err := hub.List(t.Context()); !errors.Is(err, replica.ErrNotSharded) {
-		t.Errorf("before the first replica: got %v, want ErrNotSharded", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(hub.List(t.Context())), replica.ErrNotSharded, "before the first replica")
 	start(t, cluster, hub.Namespace, "a")
 	await(t, hub, inStates(runners.Live))
 

@@ -142,9 +142,7 @@ func TestModule_OfThisRepository(t *testing.T) {
 func TestModule_Refused(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if _, err := scaffold.Module("tenants", dir); err == nil || !strings.Contains(err.Error(), "go mod init") {
-		t.Errorf("without a Go module: %v", err)
-	}
+	testkit.ErrorHas(t, testkit.Err(scaffold.Module("tenants", dir)), "go mod init", "without a Go module")
 	must(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module example.com/hub\n"), 0o600))
 	for _, name := range []string{
 		"", "A", "a", "ten_ants", "type", "client", "registry", "../up", strings.Repeat("a", 33), // Not names, words of Go, and imports.
@@ -170,9 +168,7 @@ func TestModule_Refused(t *testing.T) {
 	if text, err := os.ReadFile(filepath.Join(dir, "Dockerfile")); err != nil || string(text) != "FROM mine\n" {
 		t.Errorf("the existing Dockerfile is %q, %v", text, err)
 	}
-	if _, err := scaffold.Module("tenants", dir); err == nil || !strings.Contains(err.Error(), "exists") {
-		t.Errorf("a second time: %v", err)
-	}
+	testkit.ErrorHas(t, testkit.Err(scaffold.Module("tenants", dir)), "exists", "a second time")
 	if second, err := scaffold.Module("others", dir); err != nil || second.HasProgram {
 		t.Errorf("a second module: %v", err)
 	}

@@ -65,13 +65,9 @@ func TestPorts(t *testing.T) {
 	ports.Show(nil)
 	empty()
 
-	if _, err := serving.Listen(t.Context(), options); !errors.Is(err, syscall.EADDRINUSE) {
-		t.Errorf("Listen on an address in use returns %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(serving.Listen(t.Context(), options)), syscall.EADDRINUSE, "Listen on an address in use")
 	options.Metrics = serving.Nowhere
-	if _, err := serving.Listen(t.Context(), options); !errors.Is(err, syscall.EADDRINUSE) {
-		t.Errorf("Listen on an address in use returns %v", err)
-	}
+	testkit.ErrorIs(t, testkit.Err(serving.Listen(t.Context(), options)), syscall.EADDRINUSE, "Listen on an address in use")
 }
 
 // Only /readyz?verbose shows notes, and they change no status.

@@ -48,7 +48,7 @@ var must, eventually = testkit.Must, testkit.Eventually
 
 func clientFor(t *testing.T, c *fleet.Cluster) client.Client {
 	t.Helper()
-	return fleettest.Client(t, c.Config(), hubv1.AddToScheme)
+	return fleettest.Client(t, c, hubv1.AddToScheme)
 }
 
 // installed returns a client for a cluster in which the hub's manifests are applied.

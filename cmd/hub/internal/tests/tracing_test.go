@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/logging"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // environment sets these variables, and clears the other variables of traces.
@@ -173,9 +174,7 @@ func TestStart_GRPC(t *testing.T) {
 	collector.refuses.Store(false)
 	export()
 	traces.Stop(t.Context())
-	if n := collector.spans.Load(); n != 2 {
-		t.Errorf("%d spans arrive, want 2", n)
-	}
+	testkit.Equal(t, collector.spans.Load(), 2, "spans arrive")
 	want := []string{"Traces cannot be exported", "Traces are exported again\" \"lost\"=2"}
 	if len(said.all) != len(want) {
 		t.Fatalf("the log is %q", said.all)

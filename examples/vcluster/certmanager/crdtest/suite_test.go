@@ -49,7 +49,7 @@ func start(t *testing.T) *pair {
 	t.Helper()
 	clusters := fleettest.Clusters(t, "up", "down")
 	p := &pair{up: serve(t, clusters[0]), down: serve(t, clusters[1])}
-	p.upNS, p.downNS = fleettest.Namespace(t, p.up, "cm"), fleettest.Namespace(t, p.down, "cm")
+	p.upNS, p.downNS = fleettest.Namespace(t, p.up, "cm-"), fleettest.Namespace(t, p.down, "cm-")
 	cached := client.Options{Cache: &client.CacheOptions{Unstructured: true}}
 	manager, err := ctrl.NewManager(clusters[0].Config(), ctrl.Options{
 		Client: cached, Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
@@ -76,10 +76,9 @@ func start(t *testing.T) *pair {
 	return p
 }
 
-// serve makes a cluster serve the kinds of cert-manager, and returns a client of it.
 func serve(t *testing.T, c *fleet.Cluster) client.Client {
 	t.Helper()
-	admin := fleettest.Client(t, c.Config())
+	admin := fleettest.Client(t, c)
 	dir, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/cert-manager/cert-manager").Output()
 	must(t, err)
 	for _, kind := range []string{"certificates", "issuers"} {
@@ -127,7 +126,6 @@ func must(t *testing.T, err error) {
 	testkit.Must(t, err)
 }
 
-// wait waits until an object exists and check returns nil.
 func (p *pair) wait(t *testing.T, c client.Client, obj client.Object, check func() error) {
 	t.Helper()
 	eventually(t, func() error {

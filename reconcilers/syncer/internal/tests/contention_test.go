@@ -19,7 +19,6 @@ const field = "spec.replicas"
 // start is a time without a monotonic clock.
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// at returns a time some seconds after the start.
 func at(seconds float64) time.Time { return start.Add(time.Duration(seconds * float64(time.Second))) }
 
 // contended returns a Detector with a fight over a key that began at the start, and the pause of it.

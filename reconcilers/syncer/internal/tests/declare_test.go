@@ -32,7 +32,7 @@ func TestView_Declare(t *testing.T) {
 		testkit.Must(t, err)
 	}
 	config := fleettest.Cluster(t, "declare").Config()
-	admin := fleettest.Client(t, config)
+	admin := fleettest.ClientFor(t, config)
 	mgr, err := ctrl.NewManager(config, ctrl.Options{Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"}})
 	must(err)
 	view, err := side.InProcess(mgr).Open(side.Want{Object: &corev1.ConfigMap{}})

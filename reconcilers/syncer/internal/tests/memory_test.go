@@ -28,9 +28,7 @@ func TestSeveralWaitForOneName(t *testing.T) {
 	slices.SortFunc(waiting, func(a, b types.NamespacedName) int {
 		return len(a.Name) - len(b.Name) + int(a.Name[0]) - int(b.Name[0])
 	})
-	if !slices.Equal(waiting, []types.NamespacedName{named("a"), named("b")}) {
-		t.Errorf("got %v", waiting)
-	}
+	testkit.Equal(t, waiting, []types.NamespacedName{named("a"), named("b")})
 	testkit.Equal(t, len(m.Unblock(named("taken"))), 0, "unblocked again")
 }
 

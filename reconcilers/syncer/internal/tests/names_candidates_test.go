@@ -117,9 +117,7 @@ func TestUnique(t *testing.T) {
 		if readable, digits := got[:len(got)-23], got[len(got)-22:]; readable != want || strings.Trim(digits, "0123456789abcdef") != "" {
 			t.Errorf("%q: got %q, want %q before 22 hex digits", name, got, want)
 		}
-		if err := names.Valid(got, names.Label); err != nil {
-			t.Error(err)
-		}
+		testkit.NoError(t, names.Valid(got, names.Label))
 	}
 	digits := map[string]string{}
 	for what, name := range map[string]string{

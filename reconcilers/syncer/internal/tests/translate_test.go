@@ -302,9 +302,7 @@ func TestBind_InPlace(t *testing.T) {
 	up := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "1"}}
 	down := bound.Metadata(up, bound.ToDownstream(client.ObjectKeyFromObject(up))[0])
 	testkit.Equal(t, kept.Owner(down, "1"), translate.Ours, "owner for the kept translator")
-	if err := second(translate.Bind(kept, id, kind)); err != nil {
-		t.Error(err)
-	}
+	testkit.NoError(t, second(translate.Bind(kept, id, kind)))
 	if err := second(translate.Bind(kept, id, corev1.SchemeGroupVersion.WithKind("Secret"))); !errors.Is(err, translate.ErrInvalidIdentity) {
 		t.Errorf("got %v for another kind", err)
 	}

@@ -14,12 +14,12 @@ at least 1. An object's delete counts once, by its UID, also if it is repeated w
 delete counts before it is sent, so that simultaneous ones cannot exceed the limit together; a refusal takes it back,
 an unknown outcome does not.
 
-A cause is a thing that exists and asks for deletes. Each has windows, limits and a Hold of its own; all together may
+A cause is a thing that exists and asks for deletes. Each has windows, limits and a hold of its own; all together may
 lose five times the limits, and within these none is held alone. Deletes without a cause count apart.
 
-The first delete beyond a limit makes a Hold: every delete of that module, resource and cause is refused there, or
+The first delete beyond a limit makes a hold: every delete of that module, resource and cause is refused there, or
 everywhere for the fleet's limit, while all else continues. It ends when the module has not asked for ten minutes, or
-an operator allows a number of deletes by its id, which is used once. The caller must store a Hold before it refuses;
+an operator allows a number of deletes by its id, which is used once. The caller must store a hold before it refuses;
 counts are not stored. Each process has a Ledger, so a fleet with N processes loses up to N times the limit.
 */
 package ledger

@@ -22,8 +22,8 @@ const (
 	maxID    = 63
 )
 
-// Hold refuses the deletes of a module and resource. Once a Store or a caller has it, it is replaced, never changed.
-type Hold struct {
+// Held is a hold: it refuses the deletes of a module and resource. Once a Store or a caller has it, it is replaced, never changed.
+type Held struct {
 	// ID is never used again in the hub.
 	ID       string
 	Module   string
@@ -56,10 +56,10 @@ func newID(module, resource string) string {
 }
 
 // IsOfTarget reports whether the Hold is of one remote, and moves with it; others are of the hub or the fleet.
-func (h *Hold) IsOfTarget() bool { return h.Target != "" && !h.Fleet }
+func (h *Held) IsOfTarget() bool { return h.Target != "" && !h.Fleet }
 
 // Successor returns a Hold of another process in this one's place, with its own id and without an allowance.
-func (h *Hold) Successor(replica string) Hold {
+func (h *Held) Successor(replica string) Held {
 	next := *h
 	next.ID, next.Replica = newID(h.Module, h.Resource.Resource), replica
 	next.Granted, next.Spent, next.Used = 0, 0, 0
@@ -67,7 +67,7 @@ func (h *Hold) Successor(replica string) Hold {
 }
 
 // Where returns the targets of the Hold as a phrase.
-func (h *Hold) Where() string {
+func (h *Held) Where() string {
 	switch {
 	case h.Fleet:
 		return "in all clusters together"
@@ -78,7 +78,7 @@ func (h *Hold) Where() string {
 }
 
 type hold struct {
-	Hold
+	Held
 	asked map[string]int // the number of objects of each refused request, by name
 }
 
@@ -117,7 +117,7 @@ func (h *hold) spend(name string, objects int) (allowed, grown bool) {
 }
 
 // String leaves out the names, which are texts of a remote.
-func (h *Hold) String() string {
+func (h *Held) String() string {
 	text := fmt.Sprintf("%s and asks for at least %d more", h.done(), h.More)
 	if h.Note != "" {
 		text += ". " + h.Note
@@ -125,6 +125,6 @@ func (h *Hold) String() string {
 	return text
 }
 
-func (h *Hold) done() string {
+func (h *Held) done() string {
 	return fmt.Sprintf("module %s has deleted %d %s %s%s within ten minutes", h.Module, h.Done, h.Resource, h.Where(), holds.For(h.Cause))
 }

@@ -60,7 +60,7 @@ type Request struct {
 
 // HeldError refuses a delete.
 type HeldError struct {
-	Hold Hold
+	Hold Held
 }
 
 // Error stays the same during the Hold, because reconcilers write it into conditions.
@@ -91,7 +91,7 @@ type force struct {
 	target state.ClusterName
 }
 
-func forceOf(h *Hold) force {
+func forceOf(h *Held) force {
 	f := force{owner: owner{h.Module, h.Resource, h.Cause}, fleet: h.Fleet}
 	if !h.Fleet {
 		f.target = h.Target
@@ -106,7 +106,7 @@ func New() *Ledger {
 
 // Restore adds Holds of another Ledger, unless there is one in their place, and returns the added ones. They stay in
 // force for a Window at least.
-func (l *Ledger) Restore(holds []Hold, now time.Time) (added []Hold) {
+func (l *Ledger) Restore(holds []Held, now time.Time) (added []Held) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, h := range holds {
@@ -114,7 +114,7 @@ func (l *Ledger) Restore(holds []Hold, now time.Time) (added []Hold) {
 			continue
 		}
 		h.Asked, h.Spent = now, h.Used
-		one := &hold{Hold: h, asked: map[string]int{}}
+		one := &hold{Held: h, asked: map[string]int{}}
 		for _, name := range h.Names {
 			one.asked[name] = 1
 		}
@@ -124,11 +124,11 @@ func (l *Ledger) Restore(holds []Hold, now time.Time) (added []Hold) {
 	return added
 }
 
-func (l *Ledger) add(h *hold) { l.holds[h.ID], l.forces[forceOf(&h.Hold)] = h, h }
+func (l *Ledger) add(h *hold) { l.holds[h.ID], l.forces[forceOf(&h.Held)] = h, h }
 
 func (l *Ledger) remove(h *hold) {
 	delete(l.holds, h.ID)
-	delete(l.forces, forceOf(&h.Hold))
+	delete(l.forces, forceOf(&h.Held))
 }
 
 // Ticket is a delete that is counted and may be sent.
@@ -144,7 +144,7 @@ type Ticket struct {
 
 // Admit counts a delete, or refuses it with a *HeldError. The caller must save store, unless nil, before it sends the
 // delete or returns the error.
-func (l *Ledger) Admit(r Request, now time.Time) (t *Ticket, store *Hold, err error) {
+func (l *Ledger) Admit(r Request, now time.Time) (t *Ticket, store *Held, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r.Objects = max(r.Objects, 1)
@@ -157,10 +157,10 @@ func (l *Ledger) Admit(r Request, now time.Time) (t *Ticket, store *Hold, err er
 		allowed, grown := h.spend(r.Name, r.Objects)
 		if !allowed {
 			h.ask(r.Name, r.Objects, now)
-			return nil, nil, &HeldError{h.Hold}
+			return nil, nil, &HeldError{h.Held}
 		}
 		if grown {
-			after := h.Hold
+			after := h.Held
 			store = &after
 		}
 		return l.count(r, h, now), store, nil
@@ -168,7 +168,7 @@ func (l *Ledger) Admit(r Request, now time.Time) (t *Ticket, store *Hold, err er
 	for _, b := range l.bounds(r, now) {
 		if h := b.begin(r, now); h != nil {
 			l.add(h)
-			after := h.Hold
+			after := h.Held
 			return nil, &after, &HeldError{after}
 		}
 	}
@@ -275,7 +275,7 @@ func (l *Ledger) Created(k Key, now time.Time) {
 
 // Allow raises the number of deletes that a Hold allows in all; 0 allows all that it knows of. It returns the Hold if
 // that changed it. An unknown id has no effect, nor has a smaller number, which is an older annotation or another one.
-func (l *Ledger) Allow(id string, objects int) (changed *Hold) {
+func (l *Ledger) Allow(id string, objects int) (changed *Held) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	h, ok := l.holds[id]
@@ -289,7 +289,7 @@ func (l *Ledger) Allow(id string, objects int) (changed *Hold) {
 		return nil
 	}
 	h.Granted = objects
-	after := h.Hold
+	after := h.Held
 	return &after
 }
 
@@ -303,12 +303,12 @@ func (l *Ledger) Await(id string, now time.Time) {
 }
 
 // Expire ends and returns the Holds whose module has not asked within a Window, and forgets what no longer counts.
-func (l *Ledger) Expire(now time.Time) (ended []Hold) {
+func (l *Ledger) Expire(now time.Time) (ended []Held) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, h := range l.holds {
 		if now.Sub(h.Asked) >= Window {
-			ended = append(ended, h.Hold)
+			ended = append(ended, h.Held)
 			l.remove(h)
 		}
 	}
@@ -319,22 +319,22 @@ func (l *Ledger) Expire(now time.Time) (ended []Hold) {
 			delete(l.fleets, of)
 		}
 	}
-	slices.SortFunc(ended, func(a, b Hold) int { return strings.Compare(a.ID, b.ID) })
+	slices.SortFunc(ended, func(a, b Held) int { return strings.Compare(a.ID, b.ID) })
 	return ended
 }
 
 // Forget ends and returns the Holds in a removed target. Its deletes still count for the fleet.
-func (l *Ledger) Forget(target state.ClusterName) (ended []Hold) {
-	return l.Drop(func(h *Hold) bool { return h.IsOfTarget() && h.Target == target })
+func (l *Ledger) Forget(target state.ClusterName) (ended []Held) {
+	return l.Drop(func(h *Held) bool { return h.IsOfTarget() && h.Target == target })
 }
 
 // Drop removes and returns the Holds that a function selects, which must not use the Ledger. Their deletes still count.
-func (l *Ledger) Drop(which func(*Hold) bool) (dropped []Hold) {
+func (l *Ledger) Drop(which func(*Held) bool) (dropped []Held) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, h := range l.holds {
-		if which(&h.Hold) {
-			dropped = append(dropped, h.Hold)
+		if which(&h.Held) {
+			dropped = append(dropped, h.Held)
 			l.remove(h)
 		}
 	}
@@ -342,32 +342,32 @@ func (l *Ledger) Drop(which func(*Hold) bool) (dropped []Hold) {
 }
 
 // HasInPlaceOf reports whether a Hold of the same module and resource is in force in the same target, or in the fleet.
-func (l *Ledger) HasInPlaceOf(h *Hold) bool {
+func (l *Ledger) HasInPlaceOf(h *Held) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.forces[forceOf(h)] != nil
 }
 
-// Hold returns the Hold with an id, if it is in force.
-func (l *Ledger) Hold(id string) (Hold, bool) {
+// Hold returns the hold with an id, if it is in force.
+func (l *Ledger) Hold(id string) (Held, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	h, ok := l.holds[id]
 	if !ok {
-		return Hold{}, false
+		return Held{}, false
 	}
-	return h.Hold, true
+	return h.Held, true
 }
 
 // Holds returns the Holds in force, sorted by id.
-func (l *Ledger) Holds() []Hold {
+func (l *Ledger) Holds() []Held {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	all := make([]Hold, 0, len(l.holds))
+	all := make([]Held, 0, len(l.holds))
 	for _, h := range l.holds {
-		all = append(all, h.Hold)
+		all = append(all, h.Held)
 	}
-	slices.SortFunc(all, func(a, b Hold) int { return strings.Compare(a.ID, b.ID) })
+	slices.SortFunc(all, func(a, b Held) int { return strings.Compare(a.ID, b.ID) })
 	return all
 }
 

@@ -79,7 +79,7 @@ func (b *bound) begin(r Request, now time.Time) *hold {
 	if r.Objects <= b.left() {
 		return nil
 	}
-	h := &hold{asked: map[string]int{}, Hold: Hold{
+	h := &hold{asked: map[string]int{}, Held: Held{
 		ID: newID(r.Module, r.Resource.Resource), Module: r.Module, Resource: r.Resource, Target: r.Target, Cause: b.cause, Since: now,
 		Done: b.lost.PerTarget + r.Counted, Note: r.Note,
 	}}

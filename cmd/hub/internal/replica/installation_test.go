@@ -24,8 +24,8 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
-// world is an installation in a namespace of its own, and an audit of the gates of all its replicas.
-type world struct {
+// installation has a namespace of its own, and an audit of the gates of all its replicas.
+type installation struct {
 	t         *testing.T
 	cluster   *fleet.Cluster
 	kube      kubernetes.Interface
@@ -44,13 +44,13 @@ type term struct {
 	last    time.Time // before the last call that found it open
 }
 
-// newWorld returns an installation on the shared API server.
-func newWorld(t *testing.T, count int) *world {
+// newInstallation returns an installation on the shared API server.
+func newInstallation(t *testing.T, count int) *installation {
 	t.Helper()
-	return newWorldOn(t, fleettest.Cluster(t, "hub"), count)
+	return newInstallationOn(t, fleettest.Cluster(t, "hub"), count)
 }
 
-func newWorldOn(t *testing.T, cluster *fleet.Cluster, count int) *world {
+func newInstallationOn(t *testing.T, cluster *fleet.Cluster, count int) *installation {
 	t.Helper()
 	kube, err := kubernetes.NewForConfig(cluster.Config())
 	must(t, err)
@@ -58,7 +58,7 @@ func newWorldOn(t *testing.T, cluster *fleet.Cluster, count int) *world {
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "replica-"},
 	}, metav1.CreateOptions{})
 	must(t, err)
-	w := &world{t: t, cluster: cluster, kube: kube, namespace: ns.Name, uids: uidsOf(count), terms: make([]map[int64]*term, count)}
+	w := &installation{t: t, cluster: cluster, kube: kube, namespace: ns.Name, uids: uidsOf(count), terms: make([]map[int64]*term, count)}
 	for i := range w.terms {
 		w.terms[i] = map[int64]*term{}
 	}
@@ -78,16 +78,16 @@ func uidsOf(count int) []types.UID {
 }
 
 // startPair returns an installation with two replicas that share the shards.
-func startPair(t *testing.T) (w *world, a, b *process) {
+func startPair(t *testing.T) (w *installation, a, b *process) {
 	t.Helper()
-	w = newWorld(t, fewShards)
+	w = newInstallation(t, fewShards)
 	a, b = w.start("a"), w.start("b")
 	w.expectShared(a, b)
 	return w, a, b
 }
 
 // noteOpen records that the gate of a shard was open at a moment between before and after.
-func (w *world) noteOpen(p *process, shard int, epoch int64, before, after time.Time) {
+func (w *installation) noteOpen(p *process, shard int, epoch int64, before, after time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	mine, known := w.terms[shard][epoch]
@@ -108,20 +108,20 @@ func (w *world) noteOpen(p *process, shard int, epoch int64, before, after time.
 }
 
 // problem records a violation. The caller holds w.mu.
-func (w *world) problem(format string, args ...any) {
+func (w *installation) problem(format string, args ...any) {
 	if len(w.problems) < 10 {
 		w.problems = append(w.problems, fmt.Sprintf(format, args...))
 	}
 }
 
-func (w *world) report(format string, args ...any) {
+func (w *installation) report(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.problem(format, args...)
 }
 
 // expectSafety fails the test if gates of different holders overlapped, or a call of a Runner came at a wrong time.
-func (w *world) expectSafety() {
+func (w *installation) expectSafety() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, p := range w.problems {
@@ -130,7 +130,7 @@ func (w *world) expectSafety() {
 }
 
 // longestGap returns the longest time between the gates of two holders of a shard, after a moment.
-func (w *world) longestGap(since time.Time) (longest time.Duration, moves int) {
+func (w *installation) longestGap(since time.Time) (longest time.Duration, moves int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, terms := range w.terms {
@@ -146,7 +146,7 @@ func (w *world) longestGap(since time.Time) (longest time.Duration, moves int) {
 // process is a replica that runs, and its Runner.
 type process struct {
 	*Replica
-	w      *world
+	w      *installation
 	name   string
 	proxy  *fault.Proxy
 	cancel context.CancelFunc
@@ -168,7 +168,7 @@ type process struct {
 
 // startUnhurried starts a replica that is not late even if the machine is busy. Its Lease exists and is released, so that
 // it is claimed without a wait.
-func (w *world) startUnhurried(name string, change ...func(*Options)) *process {
+func (w *installation) startUnhurried(name string, change ...func(*Options)) *process {
 	w.t.Helper()
 	if !w.hasLease(name) {
 		w.createLease(name, labelReplica)
@@ -178,7 +178,7 @@ func (w *world) startUnhurried(name string, change ...func(*Options)) *process {
 	}}, change...)...)
 }
 
-func (w *world) start(name string, change ...func(*Options)) *process {
+func (w *installation) start(name string, change ...func(*Options)) *process {
 	w.t.Helper()
 	p := w.build(name, change...)
 	p.run()
@@ -210,11 +210,9 @@ func (p *process) run() {
 	})
 }
 
-func (w *world) build(name string, change ...func(*Options)) *process {
+func (w *installation) build(name string, change ...func(*Options)) *process {
 	w.t.Helper()
-	proxy, err := fault.New(w.cluster.Server())
-	must(w.t, err)
-	w.t.Cleanup(proxy.Close)
+	proxy := fleettest.Proxy(w.t, w.cluster.Server())
 	p := &process{
 		w: w, name: name, proxy: proxy, done: make(chan error, 1), stop: make(chan struct{}), cancel: func() {},
 		open: make([]atomic.Int64, len(w.uids)), apps: make([]string, len(w.uids)), holds: map[int]chan struct{}{}, from: map[int]shards.Origin{},
@@ -235,12 +233,13 @@ func (w *world) build(name string, change ...func(*Options)) *process {
 	for _, c := range change {
 		c(&o)
 	}
-	p.Replica, err = New(o)
+	made, err := New(o)
 	must(w.t, err)
+	p.Replica = made
 	return p
 }
 
-func (w *world) through(proxy *fault.Proxy) *rest.Config {
+func (w *installation) through(proxy *fault.Proxy) *rest.Config {
 	w.t.Helper()
 	kubeconfig, err := proxy.Kubeconfig(w.cluster.Kubeconfig())
 	must(w.t, err)
@@ -367,7 +366,7 @@ func (p *process) Drain(ctx context.Context, shard int) error {
 }
 
 // expectShared waits until each shard has one open gate and the loads of the replicas are within the limit.
-func (w *world) expectShared(among ...*process) {
+func (w *installation) expectShared(among ...*process) {
 	w.t.Helper()
 	most := (len(w.uids) + len(among) - 1) / len(among)
 	most = max(most, int(1.15*float64(len(w.uids))/float64(len(among))))

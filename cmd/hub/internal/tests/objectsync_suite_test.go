@@ -29,17 +29,17 @@ import (
 
 const edge = "edge"
 
-// site is a hub and a remote with a Cluster, without a running hub.
-type site struct {
+// twoClusters are a hub and a remote with a Cluster, without a running hub.
+type twoClusters struct {
 	t           *testing.T
 	hub, remote *access.Cluster
 	fleet       objectsync.Fleet
 }
 
-func newSite(t *testing.T, all ...rules.Rule) *site {
+func newTwoClusters(t *testing.T, all ...rules.Rule) *twoClusters {
 	t.Helper()
 	hub, remote := fleettest.Borrow(t, pool.Hub), fleettest.Borrow(t, pool.Remote)
-	s := &site{t: t, hub: reach(t, hub), remote: reach(t, remote)}
+	s := &twoClusters{t: t, hub: reach(t, hub), remote: reach(t, remote)}
 	s.create(s.remote, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubv1.DefaultNamespace}})
 	for _, name := range []string{"source", "for-edge", "target"} {
 		s.create(s.hub, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
@@ -74,12 +74,12 @@ func configOf(t *testing.T, all ...rules.Rule) objectsync.Config {
 	return config
 }
 
-func (s *site) create(in *access.Cluster, obj client.Object) {
+func (s *twoClusters) create(in *access.Cluster, obj client.Object) {
 	s.t.Helper()
 	must(s.t, in.Create(s.t.Context(), obj))
 }
 
-func (s *site) original(in *access.Cluster, namespace, name string, finalizers ...string) *corev1.ConfigMap {
+func (s *twoClusters) original(in *access.Cluster, namespace, name string, finalizers ...string) *corev1.ConfigMap {
 	s.t.Helper()
 	made := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Finalizers: finalizers}}
 	s.create(in, made)
@@ -103,7 +103,7 @@ func copyOf(t *testing.T, r rules.Rule, cluster string, of *corev1.ConfigMap) *c
 	}}
 }
 
-func (s *site) names(in *access.Cluster, namespace string) []string {
+func (s *twoClusters) names(in *access.Cluster, namespace string) []string {
 	s.t.Helper()
 	var list corev1.ConfigMapList
 	must(s.t, in.List(s.t.Context(), &list, client.InNamespace(namespace)))
@@ -116,7 +116,7 @@ func (s *site) names(in *access.Cluster, namespace string) []string {
 	return names
 }
 
-func (s *site) versions() map[string]string {
+func (s *twoClusters) versions() map[string]string {
 	s.t.Helper()
 	var list corev1.ConfigMapList
 	must(s.t, s.remote.List(s.t.Context(), &list, client.InNamespace("target")))

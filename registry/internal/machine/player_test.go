@@ -11,8 +11,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// world performs the actions of the machine, as the actor does, and draws events.
-type world struct {
+// player performs the actions of the machine, as the actor does, and draws events.
+type player struct {
 	m           *Machine
 	now         time.Time
 	line, spare bool
@@ -33,10 +33,10 @@ type world struct {
 	failed map[int64]bool // epochs that have ended by themselves
 }
 
-// newWorld returns a world with a new remote, with a remote whose app is Ready, with a remote that has changed again
+// newPlayer returns a player with a new remote, with a remote whose app is Ready, with a remote that has changed again
 // during the hand-over between two apps, or with a warm remote that this hub or another hub takes over.
-func newWorld(t *rapid.T) *world {
-	w := &world{
+func newPlayer(t *rapid.T) *player {
+	w := &player{
 		m: newMachine(), now: epochZero,
 		running: map[int64]bool{}, working: map[int64]bool{}, ending: map[int64]bool{},
 		accepted: map[string]bool{}, moved: map[string]bool{}, worked: map[string]bool{},
@@ -65,7 +65,7 @@ func newWorld(t *rapid.T) *world {
 }
 
 // takeOver changes which hub has the remote at work. The remote may change at the same moment, and its app may fail before.
-func (w *world) takeOver(t *rapid.T) {
+func (w *player) takeOver(t *rapid.T) {
 	if rapid.Bool().Draw(t, "fails") {
 		w.failed[w.m.Latest().Epoch] = true
 		w.m.applyEnded(AppEnded{Epoch: w.m.Latest().Epoch, Why: boom, Refused: rapid.Bool().Draw(t, "refused")}, w.now)
@@ -94,7 +94,7 @@ func (w *world) takeOver(t *rapid.T) {
 
 // handOver changes the remote, lets its app make room for another app, and changes the remote again before the other
 // app has taken over.
-func (w *world) handOver(t *rapid.T) {
+func (w *player) handOver(t *rapid.T) {
 	w.change(t)
 	for range 2 { // first the probe of the connection, then the app on it
 		w.progress()
@@ -108,7 +108,7 @@ func (w *world) handOver(t *rapid.T) {
 }
 
 // change moves the remote to another server, or changes its modules.
-func (w *world) change(t *rapid.T) {
+func (w *player) change(t *rapid.T) {
 	next := w.m.want
 	if rapid.Bool().Draw(t, "moves") {
 		next.Endpoint = rapid.SampledFrom([]string{"E1", "E2", "E3"}).Draw(t, "endpoint")
@@ -121,7 +121,7 @@ func (w *world) change(t *rapid.T) {
 }
 
 // progress lets the probes of the remote succeed, and starting apps become ready.
-func (w *world) progress() {
+func (w *player) progress() {
 	for _, l := range []Connection{w.m.Connection, w.m.Spare} {
 		p := good(l.Endpoint)
 		p.Credential, p.ID = l.Credential, w.m.knownID
@@ -132,7 +132,7 @@ func (w *world) progress() {
 }
 
 // finishTrial ends the current attempt, if there is one.
-func (w *world) finishTrial(t *rapid.T, how string) {
+func (w *player) finishTrial(t *rapid.T, how string) {
 	tried := w.m.Trial
 	if !tried.underway {
 		return
@@ -158,7 +158,7 @@ func (w *world) finishTrial(t *rapid.T, how string) {
 	w.moved[tried.Endpoint+tried.credential] = id != "" && f.ID != "" && id != f.ID
 }
 
-func (w *world) finishAll() {
+func (w *player) finishAll() {
 	for epoch := range w.yielding {
 		delete(w.yielding, epoch)
 		w.m.applyYielded(epoch)
@@ -173,7 +173,7 @@ func (w *world) finishAll() {
 	}
 }
 
-func (w *world) act(t *rapid.T) {
+func (w *player) act(t *rapid.T) {
 	for _, endpoint := range []string{w.m.Connection.Endpoint, w.m.Spare.Endpoint} {
 		w.worked[endpoint] = endpoint != "" && w.m.Usable(w.m.ConnectionTo(endpoint))
 	}
@@ -187,12 +187,12 @@ func (w *world) act(t *rapid.T) {
 
 // mayTakeOver reports whether the heir can still replace the yielding app. Another change of the remote does not
 // prevent it: the app for that change is built beside the heir.
-func (w *world) mayTakeOver() bool {
+func (w *player) mayTakeOver() bool {
 	l := w.m.ConnectionTo(w.m.next.endpoint)
 	return !w.m.want.Paused && !w.m.want.Warm && !w.m.over(w.now) && !w.failed[w.heir] && w.m.Usable(l) && !w.m.replaces(l)
 }
 
-func (w *world) perform(t *rapid.T, a Action) {
+func (w *player) perform(t *rapid.T, a Action) {
 	must := func(ok bool, what string) {
 		if !ok {
 			t.Fatalf("%s: epoch %d, %+v", what, a.Epoch, w)

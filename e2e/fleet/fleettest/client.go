@@ -32,8 +32,14 @@ func Scheme(tb testing.TB, add ...func(*runtime.Scheme) error) *runtime.Scheme {
 	return s
 }
 
-// Client returns a client without a cache that knows the kinds of Scheme. Its connections are closed when the test ends.
-func Client(tb testing.TB, config *rest.Config, add ...func(*runtime.Scheme) error) client.WithWatch {
+// Client returns a client of a cluster, as its administrator or as a user, that knows the kinds of Scheme.
+func Client(tb testing.TB, of interface{ Config() *rest.Config }, add ...func(*runtime.Scheme) error) client.WithWatch {
+	tb.Helper()
+	return ClientFor(tb, of.Config(), add...)
+}
+
+// ClientFor is Client with a configuration. Its idle connections are closed with the test.
+func ClientFor(tb testing.TB, config *rest.Config, add ...func(*runtime.Scheme) error) client.WithWatch {
 	tb.Helper()
 	http, err := rest.HTTPClientFor(config)
 	testkit.Must(tb, err)
@@ -54,12 +60,12 @@ func Mapper(tb testing.TB, config *rest.Config) meta.RESTMapper {
 	return mapper
 }
 
-// Namespace creates a Namespace for the test, and returns its name.
+// Namespace creates a namespace whose name begins with a prefix, and returns the name.
 func Namespace(tb testing.TB, c client.Client, prefix string) string {
 	tb.Helper()
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: prefix + "-"}}
-	testkit.Must(tb, c.Create(tb.Context(), ns))
-	return ns.Name
+	one := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: prefix}}
+	testkit.Must(tb, c.Create(tb.Context(), one))
+	return one.Name
 }
 
 // Gone waits until an object does not exist.

@@ -78,7 +78,7 @@ type outcome struct {
 	drained   int           // shards of drained replicas at the end
 }
 
-type world struct {
+type fleet struct {
 	history
 	server   *apiServer
 	clusters []cluster
@@ -103,7 +103,7 @@ func run(t *testing.T, h history) outcome {
 	t.Helper()
 	var result outcome
 	synctest.Test(t, func(*testing.T) {
-		w := &world{
+		w := &fleet{
 			history: h, server: newAPIServer(), began: time.Now(), rng: rand.New(rand.NewPCG(h.seed, 0)),
 			current: map[types.UID]term{}, seen: map[types.UID]map[term]bool{}, last: map[types.UID]time.Time{},
 		}
@@ -120,7 +120,7 @@ func run(t *testing.T, h history) outcome {
 }
 
 // play installs, starts the replicas, draws faults, ends them, and waits.
-func (w *world) play() {
+func (w *fleet) play() {
 	for c := range clustersOfModel {
 		w.clusters = append(w.clusters, cluster{types.UID(fmt.Sprintf("%d-of-%d", c, w.seed))})
 	}
@@ -152,38 +152,38 @@ func (w *world) play() {
 	w.running.Wait()
 }
 
-func (w *world) freshName() string {
+func (w *fleet) freshName() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.names++
 	return "replica-" + strconv.Itoa(w.names)
 }
 
-func (w *world) random(limit time.Duration) time.Duration {
+func (w *fleet) random(limit time.Duration) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return time.Duration(w.rng.Int64N(int64(limit)))
 }
 
-func (w *world) pick(n int) int {
+func (w *fleet) pick(n int) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.rng.IntN(n)
 }
 
-func (w *world) violation() string {
+func (w *fleet) violation() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.outcome.violation
 }
 
-func (w *world) all() []*process {
+func (w *fleet) all() []*process {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return append([]*process(nil), w.processes...)
 }
 
-func (w *world) alive() (running []*process) {
+func (w *fleet) alive() (running []*process) {
 	for _, p := range w.all() {
 		if p.isRunning() {
 			running = append(running, p)
@@ -193,7 +193,7 @@ func (w *world) alive() (running []*process) {
 }
 
 // loss is the probability that a request, or a response, is lost.
-func (w *world) loss() float64 {
+func (w *fleet) loss() float64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
@@ -205,20 +205,20 @@ func (w *world) loss() float64 {
 	return 0
 }
 
-func (w *world) isCalm() bool {
+func (w *fleet) isCalm() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.calm || !w.settling.IsZero()
 }
 
-func (w *world) isDown() bool {
+func (w *fleet) isDown() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return time.Now().Before(w.downUntil)
 }
 
 // arrive is the remote: it receives a write and checks that no later writer has written before.
-func (w *world) arrive(x write) {
+func (w *fleet) arrive(x write) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.writes++
@@ -242,7 +242,7 @@ func (w *world) arrive(x write) {
 }
 
 // noteWrite makes the writer the current one. The caller holds w.mu.
-func (w *world) noteWrite(x write) {
+func (w *fleet) noteWrite(x write) {
 	w.current[x.cluster], w.seen[x.cluster][x.term] = x.term, true
 	if !w.settling.IsZero() {
 		from := w.settling
@@ -257,7 +257,7 @@ func (w *world) noteWrite(x write) {
 	w.last[x.cluster] = time.Now()
 }
 
-func (w *world) checkServed() {
+func (w *fleet) checkServed() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, c := range w.clusters {
@@ -271,9 +271,9 @@ func (w *world) checkServed() {
 	}
 }
 
-func (w *world) noteReopened() { w.set(func() { w.reopened++ }) }
+func (w *fleet) noteReopened() { w.set(func() { w.reopened++ }) }
 
-func (w *world) countDrained() (n int) {
+func (w *fleet) countDrained() (n int) {
 	for i := range shardsOfModel {
 		r, _ := w.server.get(kindRecord + strconv.Itoa(i)).(Record)
 		if l, _ := w.server.get(kindLease + r.Holder.Name).(Lease); l.Drained {
@@ -284,7 +284,7 @@ func (w *world) countDrained() (n int) {
 }
 
 // countMoves counts how often a shard that had a holder got another one, after the startup.
-func (w *world) countMoves() (moves int) {
+func (w *fleet) countMoves() (moves int) {
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()
 	last := map[string]string{}
