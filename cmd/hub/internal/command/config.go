@@ -24,15 +24,12 @@ const configExample = `  # Is the file right?
   %s config validate hub.yaml`
 
 func newConfig(p Program) *cobra.Command {
-	cmd := &cobra.Command{
+	return group(&cobra.Command{
 		Use:     "config",
 		Short:   "Check the configuration file of a hub",
 		Long:    "Check the configuration file of a hub, which run --config, install --config and dev --config read.",
 		Example: p.example(configExample),
-		Args:    output.None,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(&cobra.Command{
+	}, &cobra.Command{
 		Use:   "validate FILE...",
 		Short: "Check configuration files, without a cluster",
 		Long: "Check configuration files: their fields, the names and values of flags, and the configuration of modules, with\n" +
@@ -43,7 +40,6 @@ func newConfig(p Program) *cobra.Command {
 		Args:    output.Some("the path of a configuration file"),
 		RunE:    func(_ *cobra.Command, args []string) error { return p.validateFiles(args) },
 	})
-	return cmd
 }
 
 func (p Program) validateFiles(paths []string) error {

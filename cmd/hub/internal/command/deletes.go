@@ -36,18 +36,14 @@ const allowDeletesExample = `  # Allow the deletes that are known to wait
   %s deletes allow quota-configmaps-7f3a`
 
 func newDeletes(p Program) *cobra.Command {
-	cmd := &cobra.Command{
+	return group(&cobra.Command{
 		Use:   "deletes",
 		Short: "List held deletes of modules, or allow them",
 		Long: "List held deletes of modules, or allow them.\n\n" +
 			"The hub holds the deletes of a module that deletes more objects than its limits allow. A hold ends by itself when\n" +
 			"the module has not asked for any of these deletes for ten minutes, because its source is back.",
 		Example: p.example(deletesExample),
-		Args:    output.None,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newListDeletes(p), newAllowDeletes(p))
-	return cmd
+	}, newListDeletes(p), newAllowDeletes(p))
 }
 
 func newListDeletes(p Program) *cobra.Command {

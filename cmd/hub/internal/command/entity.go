@@ -41,18 +41,14 @@ const entityAcceptExample = `  # Look at a bucket that was restored, and accept 
 
 // newEntity returns the command entity, with the commands below it.
 func newEntity(p Program) *cobra.Command {
-	cmd := &cobra.Command{
+	return group(&cobra.Command{
 		Use:   "entity",
 		Short: "Read and apply the entities of modules in NATS, and accept restored buckets",
 		Long: "Read and apply the entities of modules, which are values in the key-value buckets of a NATS server: the target state\n" +
 			"that does not live in Kubernetes. The command nats of the NATS project edits, deletes and watches values: nats kv get,\n" +
 			"put, del and watch BUCKET KEY.",
 		Example: p.example(entityExample),
-		Args:    output.None,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newEntityGet(p), newEntityApply(p), newEntityBucket(p), newEntityAccept(p))
-	return cmd
+	}, newEntityGet(p), newEntityApply(p), newEntityBucket(p), newEntityAccept(p))
 }
 
 // bucketAndKey checks arguments that are a bucket and a key, which may be missing if it is optional.

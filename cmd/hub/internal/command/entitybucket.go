@@ -25,16 +25,12 @@ const entityBucketExample = `  # The buckets of the module tenants, on three ser
   %s entity bucket status tenants`
 
 func newEntityBucket(p Program) *cobra.Command {
-	cmd := &cobra.Command{
+	return group(&cobra.Command{
 		Use:     "bucket",
 		Short:   "Create and inspect buckets",
 		Long:    "Create and inspect the key-value buckets of a NATS server. The command nats kv ls of the NATS project lists them.",
 		Example: p.example(entityBucketExample),
-		Args:    output.None,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newBucketCreate(p), newBucketStatus(p))
-	return cmd
+	}, newBucketCreate(p), newBucketStatus(p))
 }
 
 func newBucketCreate(p Program) *cobra.Command {

@@ -42,8 +42,7 @@ func newGraph(p Program) *cobra.Command {
 		Use:   "graph [CLUSTER]",
 		Short: "Draw the dependency graph of the hub or of an app, or check the graphs of all modules",
 		Long: "Print the dependency graph of the hub's App, or of the app of a remote: the constructors of each module,\n" +
-			"the types that they make and need, and the functions that are invoked, for Graphviz (dot) or for a Markdown page\n" +
-			"(mermaid). The modules of a Cluster are the modules in its status; with --app the graph has all modules. The\n" +
+			"and the types that they make and need, for Graphviz (dot) or for a Markdown page (mermaid). The modules of a Cluster are the modules in its status; with --app the graph has all modules. The\n" +
 			"command runs nothing of an App and contacts no remote; it reads only the status of a Cluster from the hub's\n" +
 			"cluster.\n\n" +
 			"With --validate, check instead that every type that the hub and the modules need is provided, in the\n" +
@@ -51,10 +50,10 @@ func newGraph(p Program) *cobra.Command {
 			"Exit status: 0 if all is well, 1 if something failed, 2 if a graph is not complete.",
 		Example: p.example(graphExample),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if validate && len(args) > 0 {
+			switch {
+			case validate && len(args) > 0:
 				return errors.New("--validate is about all modules, and goes without the name of a Cluster")
-			}
-			if validate {
+			case validate:
 				return p.validateGraphs(s.terminal)
 			}
 			in, known := map[string]graph.Language{"dot": graph.DOT(), "mermaid": graph.Mermaid()}[language]

@@ -79,6 +79,14 @@ func addGroup(root *cobra.Command, title string, commands ...*cobra.Command) {
 	root.AddCommand(commands...)
 }
 
+// group returns a command that has others, and prints its help.
+func group(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
+	cmd.Args = output.None
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	cmd.AddCommand(commands...)
+	return cmd
+}
+
 const pluginPrefix = "kubectl-"
 
 // name is the name by which the user runs the program: "kubectl clusterfx" if it is a link of that name on the PATH.
@@ -136,15 +144,12 @@ const newExample = `  # In a Go module of your own
   %s new module tenants`
 
 func newNew(p Program) *cobra.Command {
-	cmd := &cobra.Command{
+	return group(&cobra.Command{
 		Use:     "new",
 		Short:   "Write the files that a module begins with",
 		Long:    "Write the files that a module begins with.",
 		Example: p.example(newExample),
-		Args:    output.None,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(&cobra.Command{
+	}, &cobra.Command{
 		Use:   "module NAME",
 		Short: "Write a module with its test into the Go module of this folder",
 		Long: "Write a module with its test into the Go module of this folder: examples/quota of clusterfx by another name, with a\n" +
@@ -158,7 +163,6 @@ func newNew(p Program) *cobra.Command {
 		Args:    output.OneName("the name of the module"),
 		RunE:    func(_ *cobra.Command, args []string) error { return p.newModule(args[0]) },
 	})
-	return cmd
 }
 
 func (p Program) newModule(name string) error {

@@ -62,16 +62,12 @@ const syncTruth = "The rules are those of the hub's configuration. The command u
 	"of the hub for its remotes."
 
 func newSync(p Program) *cobra.Command {
-	cmd := &cobra.Command{
+	return group(&cobra.Command{
 		Use:     "sync",
 		Short:   "Show what the module sync copies, and delete or release what it has left",
 		Long:    "Show what the rules of the module sync copy between the hub and its remotes, and delete or release what they have left.",
 		Example: p.example(syncExample),
-		Args:    output.None,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newSyncList(p), newSyncDiff(p), newSyncTranslate(p), newSyncPrune(p), newSyncRelease(p))
-	return cmd
+	}, newSyncList(p), newSyncDiff(p), newSyncTranslate(p), newSyncPrune(p), newSyncRelease(p))
 }
 
 type syncFlags struct {

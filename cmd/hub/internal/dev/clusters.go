@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -25,6 +26,7 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 	"github.com/clusterfx/clusterfx/config"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 )
@@ -235,4 +237,22 @@ func addContext(all *clientcmdapi.Config, c *fleet.Cluster) error {
 	all.AuthInfos[name] = one.AuthInfos[current.AuthInfo]
 	all.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
 	return nil
+}
+
+// indented puts text of others below our own lines.
+type indented struct{ t *output.Terminal }
+
+// Write expects whole lines.
+func (i indented) Write(data []byte) (int, error) {
+	i.t.Text("  %s", strings.ReplaceAll(strings.TrimRight(string(data), "\n"), "\n", "\n  "))
+	return len(data), nil
+}
+
+func since(begin time.Time) string { return fmt.Sprintf("%.1fs", time.Since(begin).Seconds()) }
+
+func number(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }

@@ -126,7 +126,10 @@ func (d *Deregistration) Run(ctx context.Context) error {
 			return err
 		}
 	}
-	return d.removeRecord(ctx)
+	if d.record == nil {
+		return nil
+	}
+	return d.remove(ctx, &d.record.secret)
 }
 
 // Plan prints the objects that Run deletes.
@@ -171,8 +174,7 @@ func (d *Deregistration) removeSource(ctx context.Context) error {
 	if d.source == "" {
 		return nil
 	}
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: d.source}}
-	return d.Hub.Explain(wrap("delete "+nameOf(secret), client.IgnoreNotFound(d.Hub.Delete(ctx, secret))))
+	return d.remove(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: d.source}})
 }
 
 func (d *Deregistration) removeCluster(ctx context.Context) error {
@@ -199,10 +201,6 @@ func (d *Deregistration) removeCluster(ctx context.Context) error {
 	return err
 }
 
-func (d *Deregistration) removeRecord(ctx context.Context) error {
-	if d.record == nil {
-		return nil
-	}
-	err := client.IgnoreNotFound(d.Hub.Delete(ctx, &d.record.secret))
-	return d.Hub.Explain(wrap("delete "+nameOf(&d.record.secret), err))
+func (d *Deregistration) remove(ctx context.Context, secret *corev1.Secret) error {
+	return d.Hub.Explain(wrap("delete "+nameOf(secret), client.IgnoreNotFound(d.Hub.Delete(ctx, secret))))
 }

@@ -213,17 +213,19 @@ func (r *Registration) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	before, err := r.reportBefore(ctx)
-	if err != nil {
-		return err
+	var before report
+	if r.known != nil {
+		if before, err = reportOf(ctx, r.Hub, r.Name); err != nil {
+			return err
+		}
 	}
 	secret := r.secretFor(made)
 	if err := putSecret(ctx, r.Hub, secret); err != nil {
 		return err
 	}
 	r.Terminal.Done("its token is in %s of the hub%s", nameOf(secret), ending(made))
-	if err := r.makeCluster(ctx); err != nil {
-		return err
+	if err := r.Hub.Create(ctx, r.clusterFor(), fieldOwner); err != nil && !apierrors.IsAlreadyExists(err) {
+		return r.Hub.Explain(wrap("create Cluster "+r.Name, err))
 	}
 	if err := r.waitReady(ctx, begin, &stall{before: before, since: time.Now()}); err != nil {
 		return err
@@ -260,22 +262,6 @@ func (r *Registration) Plan() {
 	t.Text("In %s, %s:", r.Hub.What, r.Hub.Config.Host)
 	t.Text("  create secret %s/%s, with the token and the address %s", r.Namespace, r.Name, r.endpoint.Server)
 	t.Text("  create cluster.%s/%s", hubv1.GroupName, r.Name)
-}
-
-func (r *Registration) makeCluster(ctx context.Context) error {
-	cluster := r.clusterFor()
-	err := r.Hub.Create(ctx, cluster, fieldOwner)
-	if apierrors.IsAlreadyExists(err) {
-		return nil
-	}
-	return r.Hub.Explain(wrap("create Cluster "+r.Name, err))
-}
-
-func (r *Registration) reportBefore(ctx context.Context) (report, error) {
-	if r.known == nil {
-		return report{}, nil
-	}
-	return reportOf(ctx, r.Hub, r.Name)
 }
 
 // waitReady prints the reason while the Cluster is not Ready. It fails at once for one that waiting does not change,

@@ -14,14 +14,13 @@ import (
 	"go.uber.org/fx/fxevent"
 )
 
-// Graph has the functions of an App: the constructors in the order in which they were given to fx, and then the invoked
-// functions.
+// Graph has the constructors of an App, in the order in which they were given to fx.
 type Graph struct {
 	Title     string
 	Functions []*Function
 }
 
-// Function makes values of some types, or is invoked when the App is built.
+// Function makes values of some types.
 type Function struct {
 	// Module is empty for the App's own.
 	Module, Name string
@@ -31,7 +30,6 @@ type Function struct {
 	Types []string
 	Needs []Need
 
-	invoked bool // has neither Types nor Needs
 	private bool // its values are for its module only
 }
 
@@ -62,7 +60,7 @@ func Of(title string, options fx.Option) (*Graph, error) {
 			c.Needs, needs[keyOf(c.Types)] = all[0], all[1:]
 		}
 	}
-	return &Graph{Title: title, Functions: append(seen, invokedIn(options.String())...)}, nil
+	return &Graph{Title: title, Functions: seen}, nil
 }
 
 // recorder records the provided constructors.
@@ -121,9 +119,7 @@ var (
 	tag       = regexp.MustCompile(`\[(name|group) ?= ?"?([^\]"]*)"?\]`)
 	groupNode = regexp.MustCompile(`^\[type=(.*) group=(.*)\]$`)
 	groupItem = regexp.MustCompile(`(\[group=[^\]]*\])\d+$`)
-	// token is a string, the name of a function with its bracket, or a closing bracket.
-	token   = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|[^\s,()"\[]+(?:\(\*?\w+\)[^\s,()"]*)?(?:\[\.\.\.\][^\s,()"]*)?\(|\)`)
-	missing = regexp.MustCompile(`missing types?: (.*)$`)
+	missing   = regexp.MustCompile(`missing types?: (.*)$`)
 )
 
 // shortName cuts the path of the package from the name of a function, and fx.Annotate.
@@ -174,38 +170,6 @@ func drawnType(quoted string) string {
 		quoted = plain
 	}
 	return normalType(quoted)
-}
-
-// invokedIn returns the invoked functions in the text that an option prints of itself, such as
-// fx.Module("a", fx.Provide(x()), fx.Invoke(y(), fx.Annotate(z(), fx.ParamTags(["b"])))).
-func invokedIn(text string) []*Function {
-	const invoke, annotated = "fx.Invoke(", "annotated"
-	type call struct{ name, module string }
-	var all []*Function
-	open := []call{{}} // the calls around a token
-	for _, word := range token.FindAllString(text, -1) {
-		around := &open[len(open)-1]
-		inner := call{word, around.module}
-		switch {
-		case word == ")":
-			open = open[:max(1, len(open)-1)]
-			continue
-		case word[0] == '"':
-			if around.name == "fx.Module(" {
-				around.module, _ = strconv.Unquote(word)
-			}
-			continue
-		case around.name == invoke && word == "fx.Annotate(":
-			inner.name = annotated
-		case around.name == invoke, around.name == annotated:
-			all = append(all, &Function{Module: around.module, Name: shortName(word) + ")", invoked: true})
-			if around.name == annotated {
-				around.name = "" // what follows are annotations
-			}
-		}
-		open = append(open, inner)
-	}
-	return all
 }
 
 // missingIn returns the types that an error of fx.ValidateApp names.

@@ -13,8 +13,8 @@ import (
 
 // Language is how a graph is written: formats, with the index of what they are about first.
 type Language struct {
-	begin, end, module, moduleEnd, constructor, invoked, arrow, optional string
-	quote                                                                func(string) string
+	begin, end, module, moduleEnd, constructor, arrow, optional string
+	quote                                                       func(string) string
 }
 
 // DOT is the language of Graphviz.
@@ -24,8 +24,8 @@ func DOT() Language {
 			"  edge [fontname=\"sans-serif\" fontsize=8];\n",
 		end:    "}\n",
 		module: "  subgraph cluster_%d {\n    label=%s;\n", moduleEnd: "  }\n",
-		constructor: "    f%d [label=%s];\n", invoked: "    f%d [label=%s shape=oval];\n",
-		arrow: "  f%d -> f%d [label=%s];\n", optional: "  f%d -> f%d [label=%s style=dashed];\n",
+		constructor: "    f%d [label=%s];\n",
+		arrow:       "  f%d -> f%d [label=%s];\n", optional: "  f%d -> f%d [label=%s style=dashed];\n",
 		quote: strconv.Quote,
 	}
 }
@@ -36,8 +36,8 @@ func Mermaid() Language {
 	return Language{
 		begin:  "---\ntitle: %s\n---\nflowchart LR\n",
 		module: "  subgraph s%d[%s]\n", moduleEnd: "  end\n",
-		constructor: "    f%d[%s]\n", invoked: "    f%d([%s])\n",
-		arrow: "  f%d -->|%[3]s| f%[2]d\n", optional: "  f%d -.->|%[3]s| f%[2]d\n",
+		constructor: "    f%d[%s]\n",
+		arrow:       "  f%d -->|%[3]s| f%[2]d\n", optional: "  f%d -.->|%[3]s| f%[2]d\n",
 		quote: func(text string) string { return `"` + special.Replace(text) + `"` },
 	}
 }
@@ -61,11 +61,7 @@ func (g *Graph) Text(in Language) string {
 			fmt.Fprintf(&b, in.module, i, in.quote("module "+module))
 		}
 		for i, f := range g.Functions {
-			switch {
-			case f.Module != module:
-			case f.invoked:
-				fmt.Fprintf(&b, in.invoked, i, in.quote(f.title()))
-			default:
+			if f.Module == module {
 				fmt.Fprintf(&b, in.constructor, i, in.quote(f.title()+"\n"+strings.Join(f.Types, "\n")))
 			}
 		}

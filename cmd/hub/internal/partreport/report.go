@@ -56,17 +56,13 @@ type Part struct {
 type Reports []Report
 
 // Rules returns what the hub needs to write the report, beside creating ConfigMaps.
-func Rules() []rbacv1.PolicyRule {
-	return []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{Name}, Verbs: []string{"update"}},
-	}
-}
+func Rules() []rbacv1.PolicyRule { return rulesFor("update") }
 
 // ReplicaRules returns what replicas that share the Clusters need beside Rules.
-func ReplicaRules() []rbacv1.PolicyRule {
-	return []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{Name}, Verbs: []string{"patch"}},
-	}
+func ReplicaRules() []rbacv1.PolicyRule { return rulesFor("patch") }
+
+func rulesFor(verb string) []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{Name}, Verbs: []string{verb}}}
 }
 
 // Read returns the reports; none if the hub has not reported. Old ones are returned only if all are.
