@@ -201,7 +201,7 @@ func PrintChanges(all []Change, form output.Form, w io.Writer) error {
 	return errors.Join(append(problems, form.Print(w, list))...)
 }
 
-const unknown = "<unknown>"
+const metadata, unknown = "metadata", "<unknown>"
 
 func problemOf(r rules.Rule, cluster string, err error) error {
 	if err == nil {

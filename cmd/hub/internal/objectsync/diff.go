@@ -246,10 +246,10 @@ func (d *diff) changed(before, after *unstructured.Unstructured) ([]string, erro
 		content := obj.DeepCopy().Object
 		for _, path := range [][]string{
 			{"status"},
-			{"metadata", "managedFields"},
-			{"metadata", "resourceVersion"},
-			{"metadata", "generation"},
-			{"metadata", "annotations", d.preview.Identity.Keys().Fields},
+			{metadata, "managedFields"},
+			{metadata, "resourceVersion"},
+			{metadata, "generation"},
+			{metadata, "annotations", d.preview.Identity.Keys().Fields},
 		} {
 			unstructured.RemoveNestedField(content, path...)
 		}

@@ -206,7 +206,7 @@ func (r *Release) record(ctx context.Context, one *metav1.PartialObjectMetadata)
 // release is nil for an object that has gone.
 func (s *side) release(ctx context.Context, kind schema.GroupVersionKind, one *metav1.PartialObjectMetadata, finalizer string) error {
 	without := slices.DeleteFunc(slices.Clone(one.Finalizers), func(f string) bool { return f == finalizer })
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+	patch, err := json.Marshal(map[string]any{metadata: map[string]any{
 		"uid": one.UID, "resourceVersion": one.ResourceVersion, "finalizers": without,
 	}})
 	if err != nil {
