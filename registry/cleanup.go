@@ -6,8 +6,7 @@ import (
 	"context"
 )
 
-// CleanupStep reverts the changes of a module in a remote when the remote is removed for good.
-// Provide steps with AsCleanup:
+// CleanupStep reverts the changes of a module in a remote when the remote is removed for good. Provide steps with AsCleanup:
 //
 //	fx.Provide(registry.AsCleanup(func(remote client.Client) registry.CleanupStep {
 //		return registry.CleanupStep{Name: "inventory/configmap", Order: 10, Run: ...}

@@ -71,9 +71,8 @@ type AbandonedError struct {
 	Why string
 	// Problem identifies the problem, for advice that is not in Why.
 	Problem state.Problem
-	// Gate is the error of Options.Gate, if it refused writes of the steps or of the start of their app. Then the
-	// module is not at fault: call Ensure and Remove again when the gate is open. The AbandonedError matches Gate with
-	// errors.Is.
+	// Gate is the error of Options.Gate, if it refused writes of the steps or of the start of their app. Then the module is not at
+	// fault: call Ensure and Remove again when the gate is open. The AbandonedError matches Gate with errors.Is.
 	Gate error
 	// Zombie says that the app has not ended in time. It can reach nothing.
 	Zombie bool

@@ -63,11 +63,10 @@ type Options struct {
 	Traces trace.TracerProvider
 	// Replica names this process in user agents and among its replicas. Default "hub".
 	Replica string
-	// Gate refuses each mutating request of a remote's app, and of leases of its client, while it returns an error. It
-	// keeps a hub that no longer leads from writing; its errors should match ErrNotLeader. The term is the number of
-	// the permission, or zero; a term other than zero ends the user agent of the request:
-	// clusterfx/hub/edge-1/12/term-7. Registry.AwaitWrites waits for requests that have passed. Gate must not block.
-	// Default: open.
+	// Gate refuses each mutating request of a remote's app, and of leases of its client, while it returns an error. It keeps a hub
+	// that no longer leads from writing; its errors should match ErrNotLeader. The term is the number of the permission, or zero; a
+	// term other than zero ends the user agent of the request: clusterfx/hub/edge-1/12/term-7. Registry.AwaitWrites waits for
+	// requests that have passed. Gate must not block. Default: open.
 	Gate func(remote ClusterName) (term int64, err error)
 	// Alive is for processes that share the remotes and the ConfigMap Holds. It reports whether the process with that
 	// Replica is alive, and true if it cannot tell: the holds of a process that is not alive get a successor. The holds
@@ -100,8 +99,7 @@ type Options struct {
 	CredentialsNamespace string
 	// Now is the clock of holds. Default: time.Now.
 	Now func() time.Time
-	// AllowHub permits the hub's own cluster as a remote, AllowDuplicates several names for one cluster. Default:
-	// false.
+	// AllowHub permits the hub's own cluster as a remote, AllowDuplicates several names for one cluster. Default: false.
 	AllowHub, AllowDuplicates bool
 	Limits                    Limits
 

@@ -73,9 +73,8 @@ func (r *reconciler) secretOf(cluster *hubv1.Cluster) client.ObjectKey {
 	return client.ObjectKey{Namespace: r.settings.Namespace, Name: cluster.Spec.KubeconfigSecretRef.Name}
 }
 
-// readCredentials reads and judges the Secret that the Cluster names; info says whether the remote accepts the
-// credentials that were read last. An error means that the Secret could not be read; whatever is wrong with the Secret
-// is in the result.
+// readCredentials reads and judges the Secret that the Cluster names; info says whether the remote accepts the credentials that
+// were read last. An error means that the Secret could not be read; whatever is wrong with the Secret is in the result.
 func (r *reconciler) readCredentials(ctx context.Context, cluster *hubv1.Cluster, info registry.Status) (credentials, error) {
 	key := r.secretOf(cluster)
 	q := question{from: originOf(cluster), version: r.cachedVersion(ctx, key), now: time.Now()}

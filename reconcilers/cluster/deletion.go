@@ -169,10 +169,9 @@ func (r *reconciler) takeUp(ctx context.Context, cluster *hubv1.Cluster) error {
 	return err
 }
 
-// isClear reports whether nothing is left of an earlier Cluster of the same name, and stops its remote
-// otherwise. It returns the snapshot of the remote. A remote of an earlier Cluster is left if another writer
-// removed our finalizer, if the earlier Cluster was deleted while the finalizer was being added, or if the hub's API
-// server lost its data and got them again.
+// isClear reports whether nothing is left of an earlier Cluster of the same name, and stops its remote otherwise. It returns the
+// snapshot of the remote. A remote of an earlier Cluster is left if another writer removed our finalizer, if the earlier Cluster
+// was deleted while the finalizer was being added, or if the hub's API server lost its data and got them again.
 func (r *reconciler) isClear(ctx context.Context, cluster *hubv1.Cluster) (info registry.Status, clear bool) {
 	s := r.memory.of(cluster.Name)
 	if s.removal != nil && !s.removal.isDone() {

@@ -21,8 +21,7 @@ type Params struct {
 	Manager ctrl.Manager
 	// Registry runs the remotes.
 	Registry *registry.Registry
-	// Journal is the registry's journal. Default: none, so that an app that crashes the hub crashes it
-	// after each restart.
+	// Journal is the registry's journal. Default: none, so that an app that crashes the hub crashes it after each restart.
 	Journal *Journal `optional:"true"`
 	// Metrics registers the metrics of Clusters. Default: no metrics.
 	Metrics prometheus.Registerer `optional:"true"`

@@ -46,8 +46,7 @@ type Options struct {
 
 	// StuckAfter is liveness.Options.After.
 	StuckAfter time.Duration
-	// Starting gets, each second, how many remotes a hub with a new lease still starts, and in the end 0. Default: no
-	// call.
+	// Starting gets, each second, how many remotes a hub with a new lease still starts, and in the end 0. Default: no call.
 	Starting func(remotes int)
 	// identity is the holder in this hub's lease.
 	identity string

@@ -11,9 +11,8 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// watchRetry holds on to a watch while the hub's API server cannot be reached. An informer whose watch fails waits up
-// to a minute, whatever happens meanwhile; one whose watch has not failed continues at once. Other requests fail at
-// once.
+// watchRetry holds on to a watch while the hub's API server cannot be reached. An informer whose watch fails waits up to a
+// minute, whatever happens meanwhile; one whose watch has not failed continues at once. Other requests fail at once.
 type watchRetry struct {
 	next http.RoundTripper
 	log  logr.Logger

@@ -41,9 +41,8 @@ type Apps interface {
 	// from is the incarnation that ended without a release, perhaps crashed by one of the apps it was starting, or that
 	// released the shard when no replica was warm; zero if there was none, or this replica was warm.
 	Start(ctx context.Context, shard int, epoch int64, from shards.Origin)
-	// Drain ends the apps of a shard, in whatever state, and returns nil when none of their writes is in flight; no
-	// write begins until the next Start. After an error, also of ctx, it is called again, and the shard is not
-	// released.
+	// Drain ends the apps of a shard, in whatever state, and returns nil when none of their writes is in flight; no write begins
+	// until the next Start. After an error, also of ctx, it is called again, and the shard is not released.
 	Drain(ctx context.Context, shard int) error
 }
 

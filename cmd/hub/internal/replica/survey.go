@@ -105,9 +105,8 @@ func memberOf(l *coordinationv1.Lease) Member {
 	return m
 }
 
-// SetDrained says that an administrator wants a replica to have no shards, or ends that wish, by an annotation of its
-// Lease, whatever the version. A renewal meanwhile fails and is repeated. A missing Lease is an error of the API
-// server.
+// SetDrained says that an administrator wants a replica to have no shards, or ends that wish, by an annotation of its Lease,
+// whatever the version. A renewal meanwhile fails and is repeated. A missing Lease is an error of the API server.
 func SetDrained(ctx context.Context, to client.Writer, key client.ObjectKey, drained bool) error {
 	value := "null"
 	if drained {

@@ -109,9 +109,8 @@ func (a *assignment) may(shard int, name string) bool {
 	return with == nil || with[name]
 }
 
-// place gives a homeless shard to the highest score below the limit. There is one for a shard without a pin, since all
-// limits together are not less than the shards. If all candidates for a pin are at the limit, it goes to the one with
-// the fewest.
+// place gives a homeless shard to the highest score below the limit. There is one for a shard without a pin, since all limits
+// together are not less than the shards. If all candidates for a pin are at the limit, it goes to the one with the fewest.
 func (a *assignment) place(shard int) {
 	best, highest := "", math.Inf(-1)
 	fewest, least := "", math.MaxInt

@@ -10,9 +10,8 @@ import (
 // ErrNotHeld says that this replica may not write to the Clusters of a shard.
 var ErrNotHeld = errors.New("this replica does not hold the shard")
 
-// Machine decides for one incarnation of one replica. It is pure: See methods record what was read, Decide and
-// DecideLease return what is due, Gate says whether to write. After the loss of its Lease the replica continues with
-// another.
+// Machine decides for one incarnation of one replica. It is pure: See methods record what was read, Decide and DecideLease return
+// what is due, Gate says whether to write. After the loss of its Lease the replica continues with another.
 type Machine struct {
 	me      Holder
 	timing  Timing
@@ -104,14 +103,12 @@ func (m *Machine) SeeRecord(number int, r Record) {
 	}
 }
 
-// Damaged records that the record's object is missing, cannot be decoded, or has an earlier epoch. Its holder writes it
-// again. Until then no other can take the shard, unless the record was set back; then the holder with the higher epoch
-// remains.
+// Damaged records that the record's object is missing, cannot be decoded, or has an earlier epoch. Its holder writes it again.
+// Until then no other can take the shard, unless the record was set back; then the holder with the higher epoch remains.
 func (m *Machine) Damaged(number int) { m.shards[number].damaged = true }
 
-// takenFrom gets the record before. A holder that is not known to have ended has released the shard: to this replica,
-// which has seen its crashes while warm, or to none. A promise says nothing, because a holder may end before the
-// release.
+// takenFrom gets the record before. A holder that is not known to have ended has released the shard: to this replica, which has
+// seen its crashes while warm, or to none. A promise says nothing, because a holder may end before the release.
 func (m *Machine) takenFrom(before Record) Origin {
 	if m.over[before.Holder] {
 		return Origin{Holder: before.Holder, HasEnded: true}
