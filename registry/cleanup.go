@@ -17,10 +17,7 @@ import (
 // and a removal must end. A step must not return before it is done, and must return when its context ends, which is
 // at the end of its share of the removal's time.
 type CleanupStep struct {
-	// Name identifies the step in logs and events: the module's name, a slash and a word.
-	Name string
-	// Order is the step's place: steps with a lower Order run first. Default 0.
-	Order int
-	// Run does the work of the step.
-	Run func(ctx context.Context) error
+	Name  string                          // Name identifies the step in logs and events: the module's name, a slash and a word.
+	Order int                             // Order is the step's place: steps with a lower Order run first. Default 0.
+	Run   func(ctx context.Context) error // Run does the work of the step.
 }

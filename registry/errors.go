@@ -66,16 +66,13 @@ type AbandonedError struct {
 	Name ClusterName
 	// Steps are those that were skipped, failed or cut short, as "module/step", also of modules that ran earlier in
 	// this process, since the remote was last warm, and not when it was removed.
-	Steps []string
-	// Why is the cause; empty if Steps is empty.
-	Why string
-	// Problem identifies the problem, for advice that is not in Why.
-	Problem state.Problem
+	Steps   []string
+	Why     string        // Why is the cause; empty if Steps is empty.
+	Problem state.Problem // Problem identifies the problem, for advice that is not in Why.
 	// Gate is the error of Options.Gate, if it refused writes of the steps or of the start of their app. Then the module is not at
 	// fault: call Ensure and Remove again when the gate is open. The AbandonedError matches Gate with errors.Is.
-	Gate error
-	// Zombie says that the app has not ended in time. It can reach nothing.
-	Zombie bool
+	Gate   error
+	Zombie bool // Zombie says that the app has not ended in time. It can reach nothing.
 }
 
 // Unwrap returns Gate.

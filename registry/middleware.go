@@ -13,10 +13,8 @@ import (
 // each request. It applies to the manager's client and cache, to every client made of the app's *rest.Config, and to
 // the clients that WithClient and WithCluster lend out, but not to probes.
 type Middleware struct {
-	// Name names the middleware in errors. Required.
-	Name string
-	// Order is its place: a lower Order sees a request first; at the same Order the names decide. Default 0.
-	Order int
+	Name  string // Name names the middleware in errors. Required.
+	Order int    // Order is its place: a lower Order sees a request first; at the same Order the names decide. Default 0.
 	// Select picks remotes by Name, Labels and Annotations, and gets nothing else. It is called again when these change, so that a
 	// label can switch a middleware. It must return at once: the remote's actor waits for it. Default: all.
 	Select func(Status) bool

@@ -34,8 +34,7 @@ type Module struct {
 
 // ModuleOptions are the parts of a module.
 type ModuleOptions struct {
-	// Description is one sentence for people who choose among modules.
-	Description string
+	Description string // Description is one sentence for people who choose among modules.
 	// Remote goes into the app of every remote that runs the module. It may ask for everything in the struct Remote,
 	// and for nothing of another module.
 	Remote fx.Option
@@ -48,10 +47,8 @@ type ModuleOptions struct {
 	// ForHubParts are constructors for the hub part of every module: each hub part that asks for their result gets a
 	// value of its own, made of its own manager and Registry. Default: none.
 	ForHubParts fx.Option
-	// Select picks remotes. Default: all.
-	Select Selector
-	// Config is filled in by the operator and given to both parts as a value; see ConfigOf. Default: none.
-	Config ConfigType
+	Select      Selector   // Select picks remotes. Default: all.
+	Config      ConfigType // Config is filled in by the operator and given to both parts as a value; see ConfigOf. Default: none.
 	// CacheFilters say which objects the module needs from the caches of remotes, one filter for a kind. The
 	// configuration can add others, see ConfigOf. Default: all objects of the kinds that it reads.
 	CacheFilters []CacheFilter
@@ -76,10 +73,8 @@ type ModuleOptions struct {
 
 // Input is one kind of these values.
 type Input struct {
-	// Name is where the values are, as the name of a bucket.
-	Name string
-	// Check returns an error that names the wrong field of a value.
-	Check func(value []byte) error
+	Name  string                   // Name is where the values are, as the name of a bucket.
+	Check func(value []byte) error // Check returns an error that names the wrong field of a value.
 }
 
 // CredentialsNamespace stands for Options.CredentialsNamespace in ModuleOptions.HubNamespaces, or for the namespace

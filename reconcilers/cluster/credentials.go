@@ -23,12 +23,9 @@ import (
 // credentials are the credentials in a Cluster's Secret, or the reason why there are none.
 type credentials struct {
 	clusterstatus.Credentials
-	// version is the resourceVersion of the Secret.
-	version string
-	// connection is set only if the Secret was parsed.
-	connection kubeconfig.Connection
-	// changes is when the result changes although the Secret does not; zero for never.
-	changes time.Time
+	version    string                // version is the resourceVersion of the Secret.
+	connection kubeconfig.Connection // connection is set only if the Secret was parsed.
+	changes    time.Time             // changes is when the result changes although the Secret does not; zero for never.
 }
 
 // changesIn returns the time until the result changes, or zero for never. It is at most an hour, because a timer does

@@ -11,8 +11,7 @@ import (
 
 // Settings configure the controller. The zero value is safe: it allows nothing beyond the defaults.
 type Settings struct {
-	// Namespace is the credentials namespace, the only one whose Secrets are read. Default clusterfx-system.
-	Namespace string
+	Namespace string // Namespace is the credentials namespace, the only one whose Secrets are read. Default clusterfx-system.
 	// Policy limits the credentials that the hub uses; the registry has the same policy. Default: the strictest policy.
 	Policy kubeconfig.Policy
 	// HubID keys the fingerprints of credentials in status, so that the fingerprints of two hubs cannot be
@@ -26,9 +25,8 @@ type Settings struct {
 	RemoveWithin time.Duration
 	// Journal is the name of the journal of starts: the prefix of the names of its ConfigMaps in Namespace. Hubs that share
 	// their Clusters have a journal each. Default: JournalName.
-	Journal string
-	// AggregateMetrics leaves the names of Clusters out of metrics. Default: false.
-	AggregateMetrics bool
+	Journal          string
+	AggregateMetrics bool // AggregateMetrics leaves the names of Clusters out of metrics. Default: false.
 }
 
 const (

@@ -17,13 +17,10 @@ import (
 type steps struct {
 	credentials, reachable, identity, modules state.Condition
 	// authorized blocks single modules only. Zero if no module declares permissions.
-	authorized state.Condition
-	// deletesHeld blocks nothing. Zero without holds, Unknown while that is not known.
-	deletesHeld state.Condition
-	// lastGood: other credentials than the Secret's are in use.
-	lastGood bool
-	// hopeless: so many failures that the next retry will fail, too.
-	hopeless bool
+	authorized  state.Condition
+	deletesHeld state.Condition // deletesHeld blocks nothing. Zero without holds, Unknown while that is not known.
+	lastGood    bool            // lastGood: other credentials than the Secret's are in use.
+	hopeless    bool            // hopeless: so many failures that the next retry will fail, too.
 }
 
 const (

@@ -35,8 +35,7 @@ type Options struct {
 	Config          *rest.Config
 	Namespace, Name string
 	Installation    string
-	// Identity is for people.
-	Identity string
+	Identity        string // Identity is for people.
 	// Duration is how long another holder's Lease is unchanged before it is acquired, unless the Lease names longer. A
 	// third is the deadline of each request.
 	Duration time.Duration

@@ -60,14 +60,10 @@ func (r *Replica) IsLate() bool {
 type Observation struct {
 	Me       string
 	Duration time.Duration
-	// Live replicas may get shards, sorted. This one is among them unless it leaves.
-	Live []string
-	// Drained is how many of them an administrator has drained.
-	Drained int
-	// Holders has, for each shard, who holds it and renews its Lease; may be empty.
-	Holders []string
-	// Epochs has, for each shard, the epoch in which this replica may write; zero for none.
-	Epochs []int64
+	Live     []string // Live replicas may get shards, sorted. This one is among them unless it leaves.
+	Drained  int      // Drained is how many of them an administrator has drained.
+	Holders  []string // Holders has, for each shard, who holds it and renews its Lease; may be empty.
+	Epochs   []int64  // Epochs has, for each shard, the epoch in which this replica may write; zero for none.
 }
 
 // Observe is not ok while this replica has no valid Lease, or has not read those of others.

@@ -19,8 +19,7 @@ const (
 
 // Candidate is a replica that may get shards.
 type Candidate struct {
-	// Name is the name of the replica, unique in the installation.
-	Name string
+	Name string // Name is the name of the replica, unique in the installation.
 	// Weight is the relative share of homeless shards. Zero counts as 1.
 	Weight float64
 	Labels map[string]string

@@ -158,15 +158,12 @@ func (m *Machine) Draining() []int { return m.where(func(s *shard) bool { return
 
 // Phase is how far the apps of a shard shall be.
 type Phase struct {
-	// Epoch in which the shard is held or drained; or zero.
-	Epoch int64
+	Epoch int64 // Epoch in which the shard is held or drained; or zero.
 	// From is the holder before, which had ended without a release, or had released to none; zero after a release to
 	// this replica. Without an Epoch it is the present holder.
-	From Origin
-	// Draining: the gate is closed and writes may be in flight, until Drained.
-	Draining bool
-	// Warm: the apps shall be built, or stay built.
-	Warm bool
+	From     Origin
+	Draining bool // Draining: the gate is closed and writes may be in flight, until Drained.
+	Warm     bool // Warm: the apps shall be built, or stay built.
 }
 
 // Stage is how far the apps shall be, in place of WarmUp, Cool and Drain. A lost Lease ends all apps.
