@@ -26,8 +26,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// hubModule is the name under which deletes of the hub's own code are counted.
-const hubModule = "hub"
+const hubModule = "hub" // hubModule is the name under which deletes of the hub's own code are counted.
 
 const upkeepEvery = 5 * time.Second
 

@@ -113,8 +113,7 @@ func (p paces) pauses() probe.Pauses {
 	return all
 }
 
-// leaseGrace is how long leases continue after another app has replaced theirs.
-const leaseGrace = 10 * time.Second
+const leaseGrace = 10 * time.Second // leaseGrace is how long leases continue after another app has replaced theirs.
 
 // Limits bound the time and the memory of an app. Zero fields take the defaults.
 type Limits struct {
@@ -160,6 +159,5 @@ type Journal interface {
 	// was not written before ctx ended. Alone says that no other app starts until End. The journal must log its
 	// failures for operators; the registry logs them for debugging only.
 	Begin(ctx context.Context, name ClusterName, alone bool) error
-	// End notes that the app has proven itself, or has ended in good order. It must not block.
-	End(name ClusterName)
+	End(name ClusterName) // End notes that the app has proven itself, or has ended in good order. It must not block.
 }

@@ -22,12 +22,9 @@ import (
 
 // Names of values whose type is not unique. Modules need not type them: they embed Remote.
 const (
-	// ManageClient is the client for the hub, with live reads.
-	ManageClient = "manage-client"
-	// ManageCache reads the hub's shared cache.
-	ManageCache = "manage-cache"
-	// APIReader reads the remote without a cache.
-	APIReader = "api-reader"
+	ManageClient = "manage-client" // ManageClient is the client for the hub, with live reads.
+	ManageCache  = "manage-cache"  // ManageCache reads the hub's shared cache.
+	APIReader    = "api-reader"    // APIReader reads the remote without a cache.
 )
 
 // Remote is everything that a remote part may ask for. Embed it into the module's Params, or ask for single values by

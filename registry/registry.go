@@ -256,8 +256,7 @@ func (r *Registry) Remove(ctx context.Context, name ClusterName) error {
 	return err
 }
 
-// removeTimeout is the time for cleanup steps without a deadline.
-const removeTimeout = 20 * time.Second
+const removeTimeout = 20 * time.Second // removeTimeout is the time for cleanup steps without a deadline.
 
 func (r *Registry) removeBy(ctx context.Context) time.Time {
 	deadline, ok := ctx.Deadline()

@@ -45,8 +45,7 @@ func (c credentials) lookAgain(at time.Time) credentials {
 	return c
 }
 
-// expiryWarning is how long before their end long-lived credentials should be renewed.
-const expiryWarning = 7 * 24 * time.Hour
+const expiryWarning = 7 * 24 * time.Hour // expiryWarning is how long before their end long-lived credentials should be renewed.
 
 // expiryShare is the divisor of a shorter life that gives the same time. Components that renew credentials do so
 // before that: this hub and cert-manager after two thirds of their life, kubelets after 80 % of a token's life.

@@ -128,8 +128,7 @@ func (s steps) ready() state.Condition {
 	return state.Condition{Status: metav1.ConditionTrue, Reason: hubv1.ReasonReady, Message: s.modules.Message}
 }
 
-// crashLoop failures in a row are assumed to need a change. The hub continues to retry.
-const crashLoop = 5
+const crashLoop = 5 // crashLoop failures in a row are assumed to need a change. The hub continues to retry.
 
 func isHopeless(info registry.Status) bool {
 	if info.App.Status != metav1.ConditionFalse {

@@ -133,8 +133,7 @@ func (c *Candidacy) Check() error {
 	return nil
 }
 
-// lateAfter is in RetryPeriods. A renewal is due after one, and takes some milliseconds.
-const lateAfter = 2
+const lateAfter = 2 // lateAfter is in RetryPeriods. A renewal is due after one, and takes some milliseconds.
 
 // IsLate reports whether the lease is held, and its renewal overdue.
 func (c *Candidacy) IsLate() bool {

@@ -19,8 +19,7 @@ type watchRetry struct {
 	away atomic.Bool // the API server cannot be reached, and the log says so
 }
 
-// retryWatch to twice as long is between tries.
-const retryWatch = time.Second
+const retryWatch = time.Second // retryWatch to twice as long is between tries.
 
 func (p *watchRetry) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := p.next.RoundTrip(r)

@@ -50,8 +50,7 @@ type Apps interface {
 type Mode interface {
 	// Await returns when replicas may work, with a context that ends when they may not; or with the cause of ctx.
 	Await(ctx context.Context) (permitted context.Context, err error)
-	// Confirm asks the API server, and returns nil if replicas may work now.
-	Confirm(ctx context.Context) error
+	Confirm(ctx context.Context) error // Confirm asks the API server, and returns nil if replicas may work now.
 }
 
 type always struct{}

@@ -41,8 +41,7 @@ func (r *Replica) Check() error {
 	return nil
 }
 
-// lateAfter is in Timing.Retry. A renewal is due after one, and takes some milliseconds.
-const lateAfter = 2
+const lateAfter = 2 // lateAfter is in Timing.Retry. A renewal is due after one, and takes some milliseconds.
 
 // IsLate reports whether a renewal of the Lease is overdue. It is false before the claim, and after the end of the
 // apps. It does not block.

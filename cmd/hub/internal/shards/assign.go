@@ -11,10 +11,8 @@ import (
 )
 
 const (
-	// mostOverMean times the mean is the most for a replica.
-	mostOverMean = 1.15
-	// leastOfMean: a replica with less gets shards of others, since it is new.
-	leastOfMean = 0.5
+	mostOverMean = 1.15 // mostOverMean times the mean is the most for a replica.
+	leastOfMean  = 0.5  // leastOfMean: a replica with less gets shards of others, since it is new.
 )
 
 // Candidate is a replica that may get shards.

@@ -44,8 +44,7 @@ type shard struct {
 	warmth   warmth
 }
 
-// warmth is for shards that are not held.
-type warmth int
+type warmth int // warmth is for shards that are not held.
 
 const (
 	cold warmth = iota

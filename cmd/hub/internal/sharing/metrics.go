@@ -18,8 +18,7 @@ var (
 	_ cluster.Exporter     = (*Fleet)(nil)
 )
 
-// labelApps: how the apps of a shard were when this hub took it.
-const labelApps = "apps"
+const labelApps = "apps" // labelApps: how the apps of a shard were when this hub took it.
 
 type moves struct {
 	takes                *prometheus.CounterVec

@@ -29,8 +29,7 @@ type entry struct {
 }
 
 const (
-	// SuspectAfter is the number of ends in a row after which an app starts alone.
-	SuspectAfter = 3
+	SuspectAfter = 3 // SuspectAfter is the number of ends in a row after which an app starts alone.
 	// forgetAfter is how long the end of a process says something about the next one: the pauses of a container that ends again
 	// and again are shorter.
 	forgetAfter = time.Hour
