@@ -6,8 +6,7 @@ import (
 	"context"
 )
 
-// CleanupStep reverts the changes of a module in a remote when the remote is removed for good.
-// Provide steps with AsCleanup:
+// CleanupStep reverts the changes of a module in a remote when the remote is removed for good. Provide steps with AsCleanup:
 //
 //	fx.Provide(registry.AsCleanup(func(remote client.Client) registry.CleanupStep {
 //		return registry.CleanupStep{Name: "inventory/configmap", Order: 10, Run: ...}
@@ -18,10 +17,7 @@ import (
 // and a removal must end. A step must not return before it is done, and must return when its context ends, which is
 // at the end of its share of the removal's time.
 type CleanupStep struct {
-	// Name identifies the step in logs and events: the module's name, a slash and a word.
-	Name string
-	// Order is the step's place: steps with a lower Order run first. Default 0.
-	Order int
-	// Run does the work of the step.
-	Run func(ctx context.Context) error
+	Name  string                          // Name identifies the step in logs and events: the module's name, a slash and a word.
+	Order int                             // Order is the step's place: steps with a lower Order run first. Default 0.
+	Run   func(ctx context.Context) error // Run does the work of the step.
 }

@@ -24,8 +24,7 @@ type ConfigRules struct {
 	Hub []rbac.NamespacedRules
 }
 
-// RulesFunc returns the permissions that follow from a configuration. RulesOf makes one. The zero RulesFunc returns
-// none.
+// RulesFunc returns the permissions that follow from a configuration. RulesOf makes one. The zero RulesFunc returns none.
 type RulesFunc struct {
 	of func(config any) (ConfigRules, error)
 }
@@ -75,10 +74,9 @@ func (f RulesFunc) inCatalog(of ConfigType) func([]json.RawMessage) (catalog.Con
 }
 
 // ConfigureModules returns the modules with the operator's configuration, for tools that grant permissions: Rules and
-// ConfigHubRules then have the permissions for all remotes together (without overrides, and with each of them), and
-// SelectModules returns them for one remote. Before, they are those of the default configuration. Modules select
-// remotes as the configuration says. Only errors in selectors and in permissions are reported; a hub checks the whole
-// configuration when it starts.
+// ConfigHubRules then have the permissions for all remotes together (without overrides, and with each of them), and SelectModules
+// returns them for one remote. Before, they are those of the default configuration. Modules select remotes as the configuration
+// says. Only errors in selectors and in permissions are reported; a hub checks the whole configuration when it starts.
 func ConfigureModules(modules []Module, configs []moduleconfig.Config) ([]Module, error) {
 	all := slices.Clone(modules)
 	var problems []error

@@ -23,11 +23,10 @@ import (
 
 // declaration is the permissions that a module declares.
 type declaration struct {
-	module string
-	remote []rbacv1.PolicyRule // with those of the registry itself
-	hub    []rbac.NamespacedRules
-	// namespaces limit some or all of the rules for the hub.
-	namespaces []string
+	module     string
+	remote     []rbacv1.PolicyRule // with those of the registry itself
+	hub        []rbac.NamespacedRules
+	namespaces []string // namespaces limit some or all of the rules for the hub.
 }
 
 // undeclaredIn is for an app that runs some modules at a remote with these labels. Other modules watch the remote from

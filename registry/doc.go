@@ -48,9 +48,8 @@ client.Client is the remote's and name:"manage-client" the hub's.
 	   v                    │   v                v
 	Unreachable ──back──────┘  Failed ──retry──> Starting
 
-Every state can change to Paused, Stopping and Stopped. Ready means that every hook has run and every controller has
-its initial objects. With Desired.Warm, Starting leads to Warm: the app waits with filled caches while another hub has
-the remote.
+Every state can change to Paused, Stopping and Stopped. Ready means that every hook has run and every controller has its initial
+objects. With Desired.Warm, Starting leads to Warm: the app waits with filled caches while another hub has the remote.
 
 Probes decide about reachability, never informers: an informer of a silent API server reports no error at all (0 in
 240 s, measured), and takes up to 90 s to see that it is back, while a new epoch takes a fraction of a second. A
@@ -77,19 +76,17 @@ The actor, one goroutine per remote, owns everything about it. Others post a des
 the machine decides; the actor starts actions in goroutines that it owns, and publishes an immutable snapshot. Locks
 are held for a few instructions, never across the network, a hook or a callback, so one remote cannot delay another.
 
-Everything that acts belongs to an epoch. Stopping means: fence, then clean up. The fence is a context that each
-request checks right before it is sent; ending it takes microseconds and needs nothing of the remote. Clients of
-modules have a second, inner fence, for a replacement while leases continue. An app that has not ended after
-StopTimeout is left behind as a zombie.
+Everything that acts belongs to an epoch. Stopping means: fence, then clean up. The fence is a context that each request checks
+right before it is sent; ending it takes microseconds and needs nothing of the remote. Clients of modules have a second, inner
+fence, for a replacement while leases continue. An app that has not ended after StopTimeout is left behind as a zombie.
 
 Options.Gate decides about each write, right before it is sent, and cannot recall one that it let pass. So whoever
 hands a remote to another process must close the gate, and then call AwaitWrites.
 
 # Why
 
-A module is ordinary fx. fx is not made to be nested, so it only builds the graph, and the registry runs the hooks
-(internal/app). Each remote has its own manager; the price is memory. All modules of a remote share
-one app and one cache, and fail together.
+A module is ordinary fx. fx is not made to be nested, so it only builds the graph, and the registry runs the hooks (internal/app).
+Each remote has its own manager; the price is memory. All modules of a remote share one app and one cache, and fail together.
 
 # Not contained
 

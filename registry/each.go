@@ -17,10 +17,8 @@ import (
 
 // EachOptions select remotes for Each, and limit its calls.
 type EachOptions struct {
-	// Select picks remotes; see MatchLabels. Default: all.
-	Select func(Status) bool
-	// Concurrency is how many calls run at the same time. Default 16.
-	Concurrency int
+	Select      func(Status) bool // Select picks remotes; see MatchLabels. Default: all.
+	Concurrency int               // Concurrency is how many calls run at the same time. Default 16.
 	// Timeout is when the context of a call ends; a second later the call is left behind. Default 30 s.
 	Timeout time.Duration
 }
@@ -34,13 +32,11 @@ const (
 // EachResult is the result for one remote.
 type EachResult[T any] struct {
 	Cluster ClusterName
-	// Value is the function's result, also beside an error.
-	Value T
+	Value   T // Value is the function's result, also beside an error.
 	// Err is the function's error as it is, or why it was not called or did not return: ErrNotReady,
 	// context.DeadlineExceeded, its panic.
-	Err error
-	// Duration is 0 for a remote that is not ready.
-	Duration time.Duration
+	Err      error
+	Duration time.Duration // Duration is 0 for a remote that is not ready.
 }
 
 // NotReady reports whether the remote could not be used when its turn came.

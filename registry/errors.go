@@ -17,8 +17,7 @@ var (
 	ErrNotFound = errors.New("remote is not registered")
 	// ErrAlreadyExists is returned by Spawn for a known name; Ensure changes a known one.
 	ErrAlreadyExists = errors.New("remote is registered already")
-	// ErrNotReady is matched by every NotReadyError.
-	ErrNotReady = errors.New("remote is not ready")
+	ErrNotReady      = errors.New("remote is not ready") // ErrNotReady is matched by every NotReadyError.
 	// ErrStopped is the cause with which contexts end when an app is stopped, and the error of its later requests.
 	ErrStopped = app.ErrStopped
 	// ErrReplaced is the cause with which a lease's context ends, ten seconds after another app has replaced the one
@@ -32,8 +31,7 @@ var (
 	// ErrElsewhere says that another replica runs the remote, or will run it. The errors of a gate (Options.Gate) and
 	// of WithClient match it.
 	ErrElsewhere = errors.New("another replica of the hub runs the remote")
-	// ErrClosed is returned once the registry has been shut down.
-	ErrClosed = errors.New("the registry is shut down")
+	ErrClosed    = errors.New("the registry is shut down") // ErrClosed is returned once the registry has been shut down.
 )
 
 // NotReadyError says that a remote is registered but cannot be used now. It matches ErrNotReady.
@@ -66,17 +64,13 @@ type AbandonedError struct {
 	Name ClusterName
 	// Steps are those that were skipped, failed or cut short, as "module/step", also of modules that ran earlier in
 	// this process, since the remote was last warm, and not when it was removed.
-	Steps []string
-	// Why is the cause; empty if Steps is empty.
-	Why string
-	// Problem identifies the problem, for advice that is not in Why.
-	Problem state.Problem
-	// Gate is the error of Options.Gate, if it refused writes of the steps or of the start of their app. Then the
-	// module is not at fault: call Ensure and Remove again when the gate is open. The AbandonedError matches Gate with
-	// errors.Is.
-	Gate error
-	// Zombie says that the app has not ended in time. It can reach nothing.
-	Zombie bool
+	Steps   []string
+	Why     string        // Why is the cause; empty if Steps is empty.
+	Problem state.Problem // Problem identifies the problem, for advice that is not in Why.
+	// Gate is the error of Options.Gate, if it refused writes of the steps or of the start of their app. Then the module is not at
+	// fault: call Ensure and Remove again when the gate is open. The AbandonedError matches Gate with errors.Is.
+	Gate   error
+	Zombie bool // Zombie says that the app has not ended in time. It can reach nothing.
 }
 
 // Unwrap returns Gate.

@@ -26,8 +26,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// hubModule is the name under which deletes of the hub's own code are counted.
-const hubModule = "hub"
+const hubModule = "hub" // hubModule is the name under which deletes of the hub's own code are counted.
 
 const upkeepEvery = 5 * time.Second
 
@@ -191,10 +190,9 @@ func (r *Registry) AdmitRemoval(ctx context.Context, one Removal) error {
 	return r.remotes.Apps.Deletes.AdmitRemoval(ctx, one)
 }
 
-// AllowDeletes allows held deletes in a remote by the value of the annotation clusterfx.dev/allow-deletes of its
-// Cluster: the id of a hold, "=" and the number of objects, several separated by commas. Ids that are not in force
-// there have no effect, and the same value allows its deletes only once. It fails for a value that it cannot read, and
-// if the hold cannot be stored.
+// AllowDeletes allows held deletes in a remote by the value of the annotation clusterfx.dev/allow-deletes of its Cluster: the id
+// of a hold, "=" and the number of objects, several separated by commas. Ids that are not in force there have no effect, and the
+// same value allows its deletes only once. It fails for a value that it cannot read, and if the hold cannot be stored.
 func (r *Registry) AllowDeletes(ctx context.Context, name ClusterName, value string) error {
 	return r.remotes.Apps.Deletes.Allow(ctx, name, value)
 }

@@ -65,12 +65,10 @@ type SetDegraded func(reason, message string)
 
 // HubPartOptions are what the program gives to the hub parts of modules.
 type HubPartOptions struct {
-	// Provide goes into the App of every hub part, beside the values of HubPart. Default: none.
-	Provide fx.Option
+	Provide fx.Option // Provide goes into the App of every hub part, beside the values of HubPart. Default: none.
 	// Manager returns options of a part's manager; Cache, Client and NewClient are used. Default: controller-runtime's.
 	Manager func() ctrl.Options
-	// Changed is called after a hub part has changed its state. It must return at once. Default: nil.
-	Changed func()
+	Changed func() // Changed is called after a hub part has changed its state. It must return at once. Default: nil.
 	// Leader elects the replica that runs the hub parts OnLeader, if several replicas share the remotes. With a Leader,
 	// each module with a hub part must set ModuleOptions.HubRuns, or New fails. Default: nil, the hub is alone.
 	Leader Leader

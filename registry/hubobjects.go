@@ -17,8 +17,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/hubwatch"
 )
 
-// hubRequestTimeout is for requests that are neither a list nor a watch.
-const hubRequestTimeout = 10 * time.Second
+const hubRequestTimeout = 10 * time.Second // hubRequestTimeout is for requests that are neither a list nor a watch.
 
 // newHubObjects sends no request.
 func (r *Registry) newHubObjects(o Options) *hubwatch.Pool {
@@ -45,8 +44,7 @@ func (g appGraph) hubObjectsOf(e *app.Epoch, m catalog.Choice) *hubobjects.Sourc
 	})
 }
 
-// noCache is for a registry without Options.HubCache.
-type noCache struct{}
+type noCache struct{} // noCache is for a registry without Options.HubCache.
 
 var errNoCache = errors.New("this registry was made without Options.HubCache; use the manage-client")
 

@@ -13,22 +13,18 @@ import (
 // each request. It applies to the manager's client and cache, to every client made of the app's *rest.Config, and to
 // the clients that WithClient and WithCluster lend out, but not to probes.
 type Middleware struct {
-	// Name names the middleware in errors. Required.
-	Name string
-	// Order is its place: a lower Order sees a request first; at the same Order the names decide. Default 0.
-	Order int
-	// Select picks remotes by Name, Labels and Annotations, and gets nothing else. It is called again when these
-	// change, so that a label can switch a middleware. It must return at once: the remote's actor waits for it.
-	// Default: all.
+	Name  string // Name names the middleware in errors. Required.
+	Order int    // Order is its place: a lower Order sees a request first; at the same Order the names decide. Default 0.
+	// Select picks remotes by Name, Labels and Annotations, and gets nothing else. It is called again when these change, so that a
+	// label can switch a middleware. It must return at once: the remote's actor waits for it. Default: all.
 	Select func(Status) bool
 	// Client gets the limits of the Cluster and returns the limits to use. Changed limits replace the running app. It
 	// must return at once. Default: nil.
 	Client func(state.ClientLimits) state.ClientLimits
-	// Transport wraps the round-tripper of one app. The result must be safe for many goroutines, keep
-	// http.RoundTripper's contract, and return when the request's context ends. It sits within the deadline and before
-	// the rate limit, so it may send a request several times or not at all, and cannot bypass the fence and the gate.
-	// The body of the response that it returns is limited for its reader; a body that it reads itself is not. A change
-	// of the selection takes effect with the next request. Default: nil.
+	// Transport wraps the round-tripper of one app. The result must be safe for many goroutines, keep http.RoundTripper's contract,
+	// and return when the request's context ends. It sits within the deadline and before the rate limit, so it may send a request
+	// several times or not at all, and cannot bypass the fence and the gate. The body of the response that it returns is limited for
+	// its reader; a body that it reads itself is not. A change of the selection takes effect with the next request. Default: nil.
 	Transport func(cluster ClusterName, next http.RoundTripper) http.RoundTripper
 }
 

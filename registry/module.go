@@ -34,14 +34,12 @@ type Module struct {
 
 // ModuleOptions are the parts of a module.
 type ModuleOptions struct {
-	// Description is one sentence for people who choose among modules.
-	Description string
+	Description string // Description is one sentence for people who choose among modules.
 	// Remote goes into the app of every remote that runs the module. It may ask for everything in the struct Remote,
 	// and for nothing of another module.
 	Remote fx.Option
-	// Hub goes into an App of its own, which runs once. It may ask for everything in HubPart, for results of any
-	// module's ForHubParts, and for nothing else of another module. A module with only a hub part is not shown for any
-	// remote.
+	// Hub goes into an App of its own, which runs once. It may ask for everything in HubPart, for results of any module's
+	// ForHubParts, and for nothing else of another module. A module with only a hub part is not shown for any remote.
 	Hub fx.Option
 	// HubRuns says in which replicas Hub runs, if several share the remotes. There is no default: such a hub does not
 	// start with a hub part that does not say it. A hub that is alone runs every hub part.
@@ -49,10 +47,8 @@ type ModuleOptions struct {
 	// ForHubParts are constructors for the hub part of every module: each hub part that asks for their result gets a
 	// value of its own, made of its own manager and Registry. Default: none.
 	ForHubParts fx.Option
-	// Select picks remotes. Default: all.
-	Select Selector
-	// Config is filled in by the operator and given to both parts as a value; see ConfigOf. Default: none.
-	Config ConfigType
+	Select      Selector   // Select picks remotes. Default: all.
+	Config      ConfigType // Config is filled in by the operator and given to both parts as a value; see ConfigOf. Default: none.
 	// CacheFilters say which objects the module needs from the caches of remotes, one filter for a kind. The
 	// configuration can add others, see ConfigOf. Default: all objects of the kinds that it reads.
 	CacheFilters []CacheFilter
@@ -77,10 +73,8 @@ type ModuleOptions struct {
 
 // Input is one kind of these values.
 type Input struct {
-	// Name is where the values are, as the name of a bucket.
-	Name string
-	// Check returns an error that names the wrong field of a value.
-	Check func(value []byte) error
+	Name  string                   // Name is where the values are, as the name of a bucket.
+	Check func(value []byte) error // Check returns an error that names the wrong field of a value.
 }
 
 // CredentialsNamespace stands for Options.CredentialsNamespace in ModuleOptions.HubNamespaces, or for the namespace
@@ -102,9 +96,8 @@ type Selector struct {
 	// Requires are kinds that the remote must serve: the module waits until it does, and stops when it no longer does.
 	// The hub looks for a missing kind every ten seconds. Default: none.
 	Requires []schema.GroupVersionKind
-	// MinVersion is the first version of Kubernetes that the module works with, such as "1.30", and BelowVersion the
-	// first later one that it does not work with. Pre-releases and builds of vendors count as the version that they are
-	// based on. Default: "", any.
+	// MinVersion is the first version of Kubernetes that the module works with, such as "1.30", and BelowVersion the first later one
+	// that it does not work with. Pre-releases and builds of vendors count as the version that they are based on. Default: "", any.
 	MinVersion, BelowVersion string
 }
 
@@ -127,10 +120,9 @@ type CacheFilter struct {
 	// Namespaces selects namespaces, within spec.namespaces of the Cluster. It does not apply to a kind without
 	// namespaces. Default: all.
 	Namespaces []string
-	// Transform removes fields from an object before it is stored. It must not keep the object, must not block, and may
-	// be called more than once for an object. The object has the type that the module reads: a
-	// *metav1.PartialObjectMetadata for metadata. A panic fails the module. Default: objects are stored whole but for
-	// managedFields.
+	// Transform removes fields from an object before it is stored. It must not keep the object, must not block, and may be called
+	// more than once for an object. The object has the type that the module reads: a *metav1.PartialObjectMetadata for metadata. A
+	// panic fails the module. Default: objects are stored whole but for managedFields.
 	Transform func(client.Object)
 }
 
@@ -237,14 +229,13 @@ type ConfigType struct {
 	hub    func(module string) fx.Option
 }
 
-// ConfigOf returns the type of a configuration. T is a struct with json tags; defaults returns a new one with the
-// values that the operator does not set. Decoding is strict: an unknown field is an error. If T or *T has a method
-// Validate() error, that checks the configuration, too; the hub reports both when it starts. A method CacheFilters()
-// []CacheFilter of T or *T adds filters to those of ModuleOptions. ModuleOptions.RulesOf returns the permissions that a
-// configuration needs.
+// ConfigOf returns the type of a configuration. T is a struct with json tags; defaults returns a new one with the values that the
+// operator does not set. Decoding is strict: an unknown field is an error. If T or *T has a method Validate() error, that checks
+// the configuration, too; the hub reports both when it starts. A method CacheFilters() []CacheFilter of T or *T adds filters to
+// those of ModuleOptions. ModuleOptions.RulesOf returns the permissions that a configuration needs.
 //
-// The remote part may ask for a T, with the overrides that apply to its remote; the hub part gets it without overrides.
-// Two modules may use the same type.
+// The remote part may ask for a T, with the overrides that apply to its remote; the hub part gets it without overrides. Two
+// modules may use the same type.
 func ConfigOf[T any](defaults func() T) ConfigType {
 	decode := func(layers []json.RawMessage) (T, error) { return catalog.Decode(defaults(), layers) }
 	return ConfigType{

@@ -25,49 +25,40 @@ import (
 // Options configure a registry. Hub and Scheme are required.
 type Options struct {
 	// Hub is the connection to the hub's API server. Each app gets a client made from it, with its own rate limit.
-	Hub *rest.Config
-	// HubMapper maps kinds of the hub. Required.
-	HubMapper meta.RESTMapper
-	// HubCache is the manage-cache of the apps. Default: a reader whose every read fails.
-	HubCache client.Reader
+	Hub       *rest.Config
+	HubMapper meta.RESTMapper // HubMapper maps kinds of the hub. Required.
+	HubCache  client.Reader   // HubCache is the manage-cache of the apps. Default: a reader whose every read fails.
 	// HubID is the UID of the hub's kube-system Namespace. A remote with this id is refused unless AllowHub is set.
 	// Default "": not checked.
 	HubID string
 	// Scheme is shared by all apps. Hub parts may add kinds in an invoke; once the hub's manager has started it must
 	// not change. Required.
-	Scheme  *runtime.Scheme
-	Modules []Module
-	// ModuleConfigs are the operator's. Default: none.
-	ModuleConfigs []moduleconfig.Config
+	Scheme        *runtime.Scheme
+	Modules       []Module
+	ModuleConfigs []moduleconfig.Config // ModuleConfigs are the operator's. Default: none.
 	// Shared goes into every app; see Share. Default: none.
 	Shared     []Shared
 	Middleware []Middleware
-	// Policy lists the credentials and addresses that the operator allows.
-	Policy kubeconfig.Policy
-	// Log is the parent of every app's logger. Default: discards.
-	Log logr.Logger
+	Policy     kubeconfig.Policy // Policy lists the credentials and addresses that the operator allows.
+	Log        logr.Logger       // Log is the parent of every app's logger. Default: discards.
 	// Explain completes a message of the log with advice for the problem, which is not zero. Default: as it is.
 	Explain func(message string, problem state.Problem) string
 	// Secrets receives the credentials of all remotes and of the hub; the loggers of the registry, apps and hub parts
 	// replace them. Default: a Redactor of the registry.
-	Secrets *kubeconfig.Redactor
-	// HubParts are for FX. Default: nothing.
-	HubParts HubPartOptions
-	// Metrics registers the collectors of the apps. Default: a registry of its own.
-	Metrics prometheus.Registerer
+	Secrets  *kubeconfig.Redactor
+	HubParts HubPartOptions        // HubParts are for FX. Default: nothing.
+	Metrics  prometheus.Registerer // Metrics registers the collectors of the apps. Default: a registry of its own.
 	// AggregateMetrics counts all remotes together in the registry's own metrics, for large fleets. Metrics of modules
 	// keep the label. Default: a series of each remote.
 	AggregateMetrics bool
 	// Traces receives the spans of apps, probes, leases, reconciles and requests. No header carries them to a remote.
 	// Default: no spans, at no cost.
-	Traces trace.TracerProvider
-	// Replica names this process in user agents and among its replicas. Default "hub".
-	Replica string
-	// Gate refuses each mutating request of a remote's app, and of leases of its client, while it returns an error. It
-	// keeps a hub that no longer leads from writing; its errors should match ErrNotLeader. The term is the number of
-	// the permission, or zero; a term other than zero ends the user agent of the request:
-	// clusterfx/hub/edge-1/12/term-7. Registry.AwaitWrites waits for requests that have passed. Gate must not block.
-	// Default: open.
+	Traces  trace.TracerProvider
+	Replica string // Replica names this process in user agents and among its replicas. Default "hub".
+	// Gate refuses each mutating request of a remote's app, and of leases of its client, while it returns an error. It keeps a hub
+	// that no longer leads from writing; its errors should match ErrNotLeader. The term is the number of the permission, or zero; a
+	// term other than zero ends the user agent of the request: clusterfx/hub/edge-1/12/term-7. Registry.AwaitWrites waits for
+	// requests that have passed. Gate must not block. Default: open.
 	Gate func(remote ClusterName) (term int64, err error)
 	// Alive is for processes that share the remotes and the ConfigMap Holds. It reports whether the process with that
 	// Replica is alive, and true if it cannot tell: the holds of a process that is not alive get a successor. The holds
@@ -86,22 +77,17 @@ type Options struct {
 	AppsNamespace string
 	// Root gives values, such as labels of profiles, to every context of the registry. Its end does not end the
 	// registry; call Shutdown for that. Default: context.Background().
-	Root context.Context //nolint:containedctx // It is an argument of New.
-	// Epochs counts epochs across registries of one process. Default: a counter of the registry.
-	Epochs *atomic.Int64
-	// Journal records which apps are being started. Default: none.
-	Journal Journal
-	// Monitor watches the controllers of hub parts, and probes use its pulse. Default: none.
-	Monitor *liveness.Monitor
+	Root    context.Context   //nolint:containedctx // It is an argument of New.
+	Epochs  *atomic.Int64     // Epochs counts epochs across registries of one process. Default: a counter of the registry.
+	Journal Journal           // Journal records which apps are being started. Default: none.
+	Monitor *liveness.Monitor // Monitor watches the controllers of hub parts, and probes use its pulse. Default: none.
 	// Holds is the ConfigMap that keeps the holds of deletes over a restart. Default: they end with the registry.
 	Holds client.ObjectKey
 	// CredentialsNamespace has the credentials of remotes. Remote.HubObjects delivers no object of it, and no Secrets
 	// at all if it is not known. Default "": not known.
 	CredentialsNamespace string
-	// Now is the clock of holds. Default: time.Now.
-	Now func() time.Time
-	// AllowHub permits the hub's own cluster as a remote, AllowDuplicates several names for one cluster. Default:
-	// false.
+	Now                  func() time.Time // Now is the clock of holds. Default: time.Now.
+	// AllowHub permits the hub's own cluster as a remote, AllowDuplicates several names for one cluster. Default: false.
 	AllowHub, AllowDuplicates bool
 	Limits                    Limits
 
@@ -113,8 +99,7 @@ type paces struct {
 	// Preflight is the pause after a preflight that found something missing. The others are in proportion.
 	Preflight  time.Duration
 	LeaseGrace time.Duration
-	// Overload is the time after which the queues narrow in an overload. They widen half as fast.
-	Overload time.Duration
+	Overload   time.Duration // Overload is the time after which the queues narrow in an overload. They widen half as fast.
 }
 
 func (p paces) pauses() probe.Pauses {
@@ -128,24 +113,19 @@ func (p paces) pauses() probe.Pauses {
 	return all
 }
 
-// leaseGrace is how long leases continue after another app has replaced theirs.
-const leaseGrace = 10 * time.Second
+const leaseGrace = 10 * time.Second // leaseGrace is how long leases continue after another app has replaced theirs.
 
 // Limits bound the time and the memory of an app. Zero fields take the defaults.
 type Limits struct {
-	// StartTimeout bounds all OnStart hooks of an app together. Default 30 s.
-	StartTimeout time.Duration
-	// SyncTimeout bounds the wait of a controller for its initial objects. Default 10 min.
-	SyncTimeout time.Duration
+	StartTimeout time.Duration // StartTimeout bounds all OnStart hooks of an app together. Default 30 s.
+	SyncTimeout  time.Duration // SyncTimeout bounds the wait of a controller for its initial objects. Default 10 min.
 	// StopTimeout is how long a fenced app may take to end before it is left behind as a zombie. Default 10 s.
-	StopTimeout time.Duration
-	// ReconcileTimeout bounds one call of a Reconcile. Default 5 min.
-	ReconcileTimeout time.Duration
+	StopTimeout      time.Duration
+	ReconcileTimeout time.Duration // ReconcileTimeout bounds one call of a Reconcile. Default 5 min.
 	// StaleAfter is how long an informer may fail to list and watch before the app is Stale, StaleTolerance how long
 	// before that counts as a failure. Defaults 30 s and 2 min.
 	StaleAfter, StaleTolerance time.Duration
-	// Starts is how many apps may be built and synced at the same time. Default 64.
-	Starts int
+	Starts                     int // Starts is how many apps may be built and synced at the same time. Default 64.
 	// MaxObjects bounds the objects in the cache of an app, of all kinds together, MaxCacheBytes their memory, by an
 	// estimate. An app over either limit ends with the reason OverBudget. Defaults 100 000 and 256 MiB.
 	MaxObjects, MaxCacheBytes int
@@ -179,6 +159,5 @@ type Journal interface {
 	// was not written before ctx ended. Alone says that no other app starts until End. The journal must log its
 	// failures for operators; the registry logs them for debugging only.
 	Begin(ctx context.Context, name ClusterName, alone bool) error
-	// End notes that the app has proven itself, or has ended in good order. It must not block.
-	End(name ClusterName)
+	End(name ClusterName) // End notes that the app has proven itself, or has ended in good order. It must not block.
 }

@@ -22,12 +22,9 @@ import (
 
 // Names of values whose type is not unique. Modules need not type them: they embed Remote.
 const (
-	// ManageClient is the client for the hub, with live reads.
-	ManageClient = "manage-client"
-	// ManageCache reads the hub's shared cache.
-	ManageCache = "manage-cache"
-	// APIReader reads the remote without a cache.
-	APIReader = "api-reader"
+	ManageClient = "manage-client" // ManageClient is the client for the hub, with live reads.
+	ManageCache  = "manage-cache"  // ManageCache reads the hub's shared cache.
+	APIReader    = "api-reader"    // APIReader reads the remote without a cache.
 )
 
 // Remote is everything that a remote part may ask for. Embed it into the module's Params, or ask for single values by
@@ -42,10 +39,9 @@ type Remote struct {
 	Facts  Facts
 
 	// Manager runs controllers and other runnables. It starts after every invoke of every module has returned.
-	Manager ctrl.Manager
-	Client  client.Client
-	// APIReader reads from the remote's API server, without a cache.
-	APIReader client.Reader `name:"api-reader"`
+	Manager   ctrl.Manager
+	Client    client.Client
+	APIReader client.Reader `name:"api-reader"` // APIReader reads from the remote's API server, without a cache.
 	// Cluster is the manager as a cluster.Cluster. WaitForCacheSync of Cache waits until the cache runs; ask an
 	// informer itself whether it has synced.
 	Cluster cluster.Cluster
@@ -58,23 +54,17 @@ type Remote struct {
 
 	EventRecorder events.EventRecorder
 	Logger        logr.Logger
-	// Quote makes a text of the remote fit for the status of an object that a user owns.
-	Quote kubeconfig.Quoter
-	// Metrics adds the label "cluster", and unregisters all collectors when the app ends.
-	Metrics prometheus.Registerer
+	Quote         kubeconfig.Quoter     // Quote makes a text of the remote fit for the status of an object that a user owns.
+	Metrics       prometheus.Registerer // Metrics adds the label "cluster", and unregisters all collectors when the app ends.
 
 	// HubID is the UID of the hub's namespace kube-system, and empty in a registry that has none. Modules that mark
 	// objects in remotes tell by it which hub an object is of.
-	HubID string `name:"hub-id"`
-	// HubClient has a rate limit of its own, and reads live.
-	HubClient client.Client `name:"manage-client"`
+	HubID     string        `name:"hub-id"`
+	HubClient client.Client `name:"manage-client"` // HubClient has a rate limit of its own, and reads live.
 	// HubCache reads the hub's cache, which all apps share. Reading a kind makes the hub watch it.
-	HubCache client.Reader `name:"manage-cache"`
-	// HubObjects are objects of the hub to watch, from informers that all apps share.
-	HubObjects *hubobjects.Source
-
-	// Deletes is for deletes of the module that are no requests to an API server.
-	Deletes deletes.Limiter
+	HubCache   client.Reader      `name:"manage-cache"`
+	HubObjects *hubobjects.Source // HubObjects are objects of the hub to watch, from informers that all apps share.
+	Deletes    deletes.Limiter    // Deletes is for deletes of the module that are no requests to an API server.
 }
 
 // Labels returns the present labels of the Cluster, which must not be changed. Changed is a source for their changes.

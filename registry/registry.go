@@ -232,14 +232,13 @@ func (r *Registry) Stop(ctx context.Context, name ClusterName) error {
 	return err
 }
 
-// Remove stops a remote for good: its controllers end, the modules' cleanup steps run (see CleanupStep), then it is
-// stopped as by Stop. The steps have until the deadline of ctx, less StopTimeout for the stop, or half of the time
-// where that is more; without a deadline they have removeTimeout. Remove waits as long for an app that is starting. If
-// the remote cannot be used, the steps are skipped at once. While Options.Gate is closed, a step that it refused waits
-// for the gate.
+// Remove stops a remote for good: its controllers end, the modules' cleanup steps run (see CleanupStep), then it is stopped as by
+// Stop. The steps have until the deadline of ctx, less StopTimeout for the stop, or half of the time where that is more; without
+// a deadline they have removeTimeout. Remove waits as long for an app that is starting. If the remote cannot be used, the steps
+// are skipped at once. While Options.Gate is closed, a step that it refused waits for the gate.
 //
-// It returns nil when everything was done, an *AbandonedError when the cleanup is incomplete, and otherwise the error
-// of Stop. At the deadline the error wraps that of ctx and an *AbandonedError with the steps that are not done by then.
+// It returns nil when everything was done, an *AbandonedError when the cleanup is incomplete, and otherwise the error of Stop. At
+// the deadline the error wraps that of ctx and an *AbandonedError with the steps that are not done by then.
 func (r *Registry) Remove(ctx context.Context, name ClusterName) error {
 	a, err := r.finish(ctx, name, r.removeBy(ctx))
 	switch {
@@ -257,8 +256,7 @@ func (r *Registry) Remove(ctx context.Context, name ClusterName) error {
 	return err
 }
 
-// removeTimeout is the time for cleanup steps without a deadline.
-const removeTimeout = 20 * time.Second
+const removeTimeout = 20 * time.Second // removeTimeout is the time for cleanup steps without a deadline.
 
 func (r *Registry) removeBy(ctx context.Context) time.Time {
 	deadline, ok := ctx.Deadline()

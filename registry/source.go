@@ -147,15 +147,12 @@ type EventKind string
 
 // Kinds of events.
 const (
-	// EventReady: a new epoch lends out its client.
-	EventReady = EventKind(actor.EventReady)
-	// EventLost: the epoch that was ready no longer is.
-	EventLost = EventKind(actor.EventLost)
+	EventReady = EventKind(actor.EventReady) // EventReady: a new epoch lends out its client.
+	EventLost  = EventKind(actor.EventLost)  // EventLost: the epoch that was ready no longer is.
 	// EventStopped: the registry has forgotten the remote. It has left the hub, or another replica runs it from now on;
 	// Registry.IsElsewhere tells these apart.
 	EventStopped = EventKind(actor.EventStopped)
-	// EventChanged: the Status changed in any other way.
-	EventChanged = EventKind(actor.EventChanged)
+	EventChanged = EventKind(actor.EventChanged) // EventChanged: the Status changed in any other way.
 )
 
 // Event tells a subscriber that a remote changed. For each remote the latest event wins, so that a slow subscriber

@@ -23,12 +23,9 @@ import (
 // credentials are the credentials in a Cluster's Secret, or the reason why there are none.
 type credentials struct {
 	clusterstatus.Credentials
-	// version is the resourceVersion of the Secret.
-	version string
-	// connection is set only if the Secret was parsed.
-	connection kubeconfig.Connection
-	// changes is when the result changes although the Secret does not; zero for never.
-	changes time.Time
+	version    string                // version is the resourceVersion of the Secret.
+	connection kubeconfig.Connection // connection is set only if the Secret was parsed.
+	changes    time.Time             // changes is when the result changes although the Secret does not; zero for never.
 }
 
 // changesIn returns the time until the result changes, or zero for never. It is at most an hour, because a timer does
@@ -48,8 +45,7 @@ func (c credentials) lookAgain(at time.Time) credentials {
 	return c
 }
 
-// expiryWarning is how long before their end long-lived credentials should be renewed.
-const expiryWarning = 7 * 24 * time.Hour
+const expiryWarning = 7 * 24 * time.Hour // expiryWarning is how long before their end long-lived credentials should be renewed.
 
 // expiryShare is the divisor of a shorter life that gives the same time. Components that renew credentials do so
 // before that: this hub and cert-manager after two thirds of their life, kubelets after 80 % of a token's life.
@@ -73,9 +69,8 @@ func (r *reconciler) secretOf(cluster *hubv1.Cluster) client.ObjectKey {
 	return client.ObjectKey{Namespace: r.settings.Namespace, Name: cluster.Spec.KubeconfigSecretRef.Name}
 }
 
-// readCredentials reads and judges the Secret that the Cluster names; info says whether the remote accepts the
-// credentials that were read last. An error means that the Secret could not be read; whatever is wrong with the Secret
-// is in the result.
+// readCredentials reads and judges the Secret that the Cluster names; info says whether the remote accepts the credentials that
+// were read last. An error means that the Secret could not be read; whatever is wrong with the Secret is in the result.
 func (r *reconciler) readCredentials(ctx context.Context, cluster *hubv1.Cluster, info registry.Status) (credentials, error) {
 	key := r.secretOf(cluster)
 	q := question{from: originOf(cluster), version: r.cachedVersion(ctx, key), now: time.Now()}

@@ -81,8 +81,7 @@ func (r *reconciler) finish(ctx context.Context, cluster *hubv1.Cluster) (ctrl.R
 	return ctrl.Result{}, r.release(ctx, cluster, end)
 }
 
-// heldRetry is how often the removal of a Cluster is tried again that is held.
-const heldRetry = 15 * time.Second
+const heldRetry = 15 * time.Second // heldRetry is how often the removal of a Cluster is tried again that is held.
 
 // mayRemove reports whether the remote of a Cluster may be removed. A Cluster that went with the definition of its kind has vanished: its
 // app stops without a cleanup step, and the finalizer is removed. A Cluster whose removal is held keeps its app.
@@ -169,10 +168,9 @@ func (r *reconciler) takeUp(ctx context.Context, cluster *hubv1.Cluster) error {
 	return err
 }
 
-// isClear reports whether nothing is left of an earlier Cluster of the same name, and stops its remote
-// otherwise. It returns the snapshot of the remote. A remote of an earlier Cluster is left if another writer
-// removed our finalizer, if the earlier Cluster was deleted while the finalizer was being added, or if the hub's API
-// server lost its data and got them again.
+// isClear reports whether nothing is left of an earlier Cluster of the same name, and stops its remote otherwise. It returns the
+// snapshot of the remote. A remote of an earlier Cluster is left if another writer removed our finalizer, if the earlier Cluster
+// was deleted while the finalizer was being added, or if the hub's API server lost its data and got them again.
 func (r *reconciler) isClear(ctx context.Context, cluster *hubv1.Cluster) (info registry.Status, clear bool) {
 	s := r.memory.of(cluster.Name)
 	if s.removal != nil && !s.removal.isDone() {
@@ -243,8 +241,7 @@ func logAbandoned(ctx context.Context, removing *removal) {
 	}
 }
 
-// maxStepsNote bounds the list of cleanup steps in an event, so that the cause has room after it.
-const maxStepsNote = 700
+const maxStepsNote = 700 // maxStepsNote bounds the list of cleanup steps in an event, so that the cause has room after it.
 
 // describeAbandoned names the steps that a removal has given up first, since the operator must do them by hand, and then
 // the cause.

@@ -16,24 +16,15 @@ import (
 // Params are the values that Setup needs from the hub's App.
 type Params struct {
 	fx.In
-
-	// Manager is the hub's. Its cache must have been made with CacheOptions.
-	Manager ctrl.Manager
-	// Registry runs the remotes.
-	Registry *registry.Registry
-	// Journal is the registry's journal. Default: none, so that an app that crashes the hub crashes it
-	// after each restart.
-	Journal *Journal `optional:"true"`
-	// Metrics registers the metrics of Clusters. Default: no metrics.
-	Metrics prometheus.Registerer `optional:"true"`
-	// Traces receives a span of each Reconcile of a Cluster. Default: no spans.
-	Traces trace.TracerProvider `optional:"true"`
-	// Monitor watches the workers of the controller. Default: none.
-	Monitor *liveness.Monitor `optional:"true"`
-	// Share is this hub's share of the Clusters. Default: all of them.
-	Share Share `optional:"true"`
-	// Settings configure the controller. Default: the zero value.
-	Settings Settings `optional:"true"`
+	Manager  ctrl.Manager       // Manager is the hub's. Its cache must have been made with CacheOptions.
+	Registry *registry.Registry // Registry runs the remotes.
+	// Journal is the registry's journal. Default: none, so that an app that crashes the hub crashes it after each restart.
+	Journal  *Journal              `optional:"true"`
+	Metrics  prometheus.Registerer `optional:"true"` // Metrics registers the metrics of Clusters. Default: no metrics.
+	Traces   trace.TracerProvider  `optional:"true"` // Traces receives a span of each Reconcile of a Cluster. Default: no spans.
+	Monitor  *liveness.Monitor     `optional:"true"` // Monitor watches the workers of the controller. Default: none.
+	Share    Share                 `optional:"true"` // Share is this hub's share of the Clusters. Default: all of them.
+	Settings Settings              `optional:"true"` // Settings configure the controller. Default: the zero value.
 }
 
 // journalParams are the values that the journal needs from the hub's App.

@@ -70,8 +70,7 @@ func recordedIdentity(cluster *hubv1.Cluster, info registry.Status) state.Condit
 	return identity
 }
 
-// identityToRecord returns the id to record, or an empty string if it is recorded already, is not known, or is not
-// trusted.
+// identityToRecord returns the id to record, or an empty string if it is recorded already, is not known, or is not trusted.
 func identityToRecord(cluster *hubv1.Cluster, info registry.Status) string {
 	known := cluster.Annotations[hubv1.AnnotationID]
 	accepted := cluster.Annotations[hubv1.AnnotationAcceptID]

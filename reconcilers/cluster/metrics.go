@@ -45,8 +45,7 @@ func (c *conditions) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// collectTimeout bounds the read of a cache that has not synced yet.
-const collectTimeout = time.Second
+const collectTimeout = time.Second // collectTimeout bounds the read of a cache that has not synced yet.
 
 // Collect implements prometheus.Collector.
 func (c *conditions) Collect(to chan<- prometheus.Metric) {

@@ -51,8 +51,7 @@ type suspects interface {
 
 var _ suspects = (*Journal)(nil)
 
-// noSuspects is the journal of a hub that has none.
-type noSuspects struct{}
+type noSuspects struct{} // noSuspects is the journal of a hub that has none.
 
 func (noSuspects) Suspicion(context.Context, string, types.UID) (journal.Suspicion, error) {
 	return journal.Suspicion{}, nil
@@ -80,8 +79,7 @@ type crashes struct {
 }
 
 const (
-	// quarantineBase is how long an app is not started after its first crash. It doubles with every further one, up to quarantineMax.
-	quarantineBase, quarantineMax = time.Minute, 24 * time.Hour
+	quarantineBase, quarantineMax = time.Minute, 24 * time.Hour // quarantineBase is how long an app is not started after its first crash. It doubles with every further one, up to quarantineMax.
 	// forgivenAfter is the least time for which an app is Ready until its crashes are forgotten, and provenAfter that until the ends
 	// of processes are which it was no more than present at.
 	forgivenAfter, provenAfter = 10 * time.Minute, 5 * time.Second

@@ -127,8 +127,7 @@ func (r *removals) letGo(ctx context.Context, s *seen) *removal {
 	return r.stop(ctx, s)
 }
 
-// ending ends a remote.
-type ending func(ctx context.Context, name registry.ClusterName) error
+type ending func(ctx context.Context, name registry.ClusterName) error // ending ends a remote.
 
 // begin begins the removal of a remote that has none, and returns the removal.
 func (r *removals) begin(ctx context.Context, s *seen, end ending, isStop bool) *removal {

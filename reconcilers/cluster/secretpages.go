@@ -19,13 +19,11 @@ import (
 )
 
 const (
-	// secretsInPage is how many Secrets one request reads.
-	secretsInPage = 100
+	secretsInPage = 100 // secretsInPage is how many Secrets one request reads.
 	// worthPages is the number of Clusters from which on their Secrets are read in pages, and strangers is how many Secrets of
 	// others the namespace may have for each of theirs.
 	worthPages, strangers = 10, 3
-	// pagesTimeout bounds all pages; what is not read by then is read by the reconciles.
-	pagesTimeout = 10 * time.Second
+	pagesTimeout          = 10 * time.Second // pagesTimeout bounds all pages; what is not read by then is read by the reconciles.
 )
 
 // readSecrets reads the Secrets of the Clusters in pages: when a hub starts, that is one request for each hundred Clusters. What it

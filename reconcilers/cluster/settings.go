@@ -11,11 +11,8 @@ import (
 
 // Settings configure the controller. The zero value is safe: it allows nothing beyond the defaults.
 type Settings struct {
-	// Namespace is the credentials namespace, the only one whose Secrets are read. Default
-	// clusterfx-system.
-	Namespace string
-	// Policy limits the credentials that the hub uses; the registry has the same policy. Default: the strictest
-	// policy.
+	Namespace string // Namespace is the credentials namespace, the only one whose Secrets are read. Default clusterfx-system.
+	// Policy limits the credentials that the hub uses; the registry has the same policy. Default: the strictest policy.
 	Policy kubeconfig.Policy
 	// HubID keys the fingerprints of credentials in status, so that the fingerprints of two hubs cannot be
 	// compared. Default: no key.
@@ -23,15 +20,13 @@ type Settings struct {
 	// Concurrency is how many Clusters the controller reconciles at the same time.
 	// Default 50: each mostly waits for the response to a read of a Secret.
 	Concurrency int
-	// RemoveWithin is how long the modules' cleanup steps, and the end of an app, may take when its
-	// Cluster is deleted. Steps that are not done by then are given up, and an event names them at most
-	// 3 s later. Default 25 s.
+	// RemoveWithin is how long the modules' cleanup steps, and the end of an app, may take when its Cluster is deleted. Steps that
+	// are not done by then are given up, and an event names them at most 3 s later. Default 25 s.
 	RemoveWithin time.Duration
 	// Journal is the name of the journal of starts: the prefix of the names of its ConfigMaps in Namespace. Hubs that share
 	// their Clusters have a journal each. Default: JournalName.
-	Journal string
-	// AggregateMetrics leaves the names of Clusters out of metrics. Default: false.
-	AggregateMetrics bool
+	Journal          string
+	AggregateMetrics bool // AggregateMetrics leaves the names of Clusters out of metrics. Default: false.
 }
 
 const (

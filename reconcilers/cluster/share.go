@@ -27,10 +27,8 @@ type Share interface {
 	RoleOf(name registry.ClusterName, uid types.UID) (Role, hubv1.RunnerStatus)
 	// Prepared says that a Cluster was reconciled with the RoleWarm: its remote is posted to the registry, or cannot be.
 	Prepared(uid types.UID)
-	// Forget says that the Cluster of a name is gone.
-	Forget(name registry.ClusterName)
-	// Source triggers a reconcile of each Cluster whose role has changed.
-	Source() source.Source
+	Forget(name registry.ClusterName) // Forget says that the Cluster of a name is gone.
+	Source() source.Source            // Source triggers a reconcile of each Cluster whose role has changed.
 }
 
 // Exporter is a Share that exports the metrics of a part of the Clusters. A Share that is none exports all of them.
@@ -53,17 +51,14 @@ type Role int
 
 // The roles. A hub that shares its Clusters with none has the first one for all of them.
 const (
-	// RoleRunner is the role of the hub that runs the app of the Cluster and reports its state.
-	RoleRunner Role = iota
+	RoleRunner Role = iota // RoleRunner is the role of the hub that runs the app of the Cluster and reports its state.
 	// RoleWarm is the role of the hub that runs it next: the app is built and waits, as soon as the runner has reported that it
 	// starts. The hub writes nothing, neither to the remote nor to the Cluster.
 	RoleWarm
-	// RoleNone is the role of all others.
-	RoleNone
+	RoleNone // RoleNone is the role of all others.
 )
 
-// everything is the Share of a hub that has all Clusters.
-type everything struct{}
+type everything struct{} // everything is the Share of a hub that has all Clusters.
 
 func (everything) RoleOf(registry.ClusterName, types.UID) (Role, hubv1.RunnerStatus) {
 	return RoleRunner, hubv1.RunnerStatus{}

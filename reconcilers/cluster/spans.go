@@ -12,8 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 )
 
-// spans makes a span of each Reconcile of a Cluster. The zero value makes no spans.
-type spans struct{ tracer trace.Tracer }
+type spans struct{ tracer trace.Tracer } // spans makes a span of each Reconcile of a Cluster. The zero value makes no spans.
 
 func newSpans(p trace.TracerProvider) spans {
 	if _, nowhere := p.(noop.TracerProvider); nowhere || p == nil {

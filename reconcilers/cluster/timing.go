@@ -23,8 +23,7 @@ const (
 	// keepsTaken is how long it does so, from the moment when this hub has it, if another runner reported it last. That runner
 	// may have ended ten seconds before the Cluster could be taken, and Ready must not be True for longer than 25 s after that.
 	keepsTaken = 10 * time.Second
-	// staysNew is how long a Cluster without a status stays without one, in the same way.
-	staysNew = 10 * time.Second
+	staysNew   = 10 * time.Second // staysNew is how long a Cluster without a status stays without one, in the same way.
 	// settleTime is how long a transient state must last to be reported. A remote passes through three of these states within a
 	// fraction of a second when it starts; when a hub starts, thousands of remotes do so together.
 	settleTime = time.Second

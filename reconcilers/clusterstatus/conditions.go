@@ -17,13 +17,10 @@ import (
 type steps struct {
 	credentials, reachable, identity, modules state.Condition
 	// authorized blocks single modules only. Zero if no module declares permissions.
-	authorized state.Condition
-	// deletesHeld blocks nothing. Zero without holds, Unknown while that is not known.
-	deletesHeld state.Condition
-	// lastGood: other credentials than the Secret's are in use.
-	lastGood bool
-	// hopeless: so many failures that the next retry will fail, too.
-	hopeless bool
+	authorized  state.Condition
+	deletesHeld state.Condition // deletesHeld blocks nothing. Zero without holds, Unknown while that is not known.
+	lastGood    bool            // lastGood: other credentials than the Secret's are in use.
+	hopeless    bool            // hopeless: so many failures that the next retry will fail, too.
 }
 
 const (
@@ -131,8 +128,7 @@ func (s steps) ready() state.Condition {
 	return state.Condition{Status: metav1.ConditionTrue, Reason: hubv1.ReasonReady, Message: s.modules.Message}
 }
 
-// crashLoop failures in a row are assumed to need a change. The hub continues to retry.
-const crashLoop = 5
+const crashLoop = 5 // crashLoop failures in a row are assumed to need a change. The hub continues to retry.
 
 func isHopeless(info registry.Status) bool {
 	if info.App.Status != metav1.ConditionFalse {

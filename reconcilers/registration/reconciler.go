@@ -181,8 +181,7 @@ func (m *reconciler) deregister(ctx context.Context, request registration, clust
 	return ctrl.Result{}, nil
 }
 
-// heldRetry is for a deletion that is held, or a Secret that went with its namespace.
-const heldRetry = 30 * time.Second
+const heldRetry = 30 * time.Second // heldRetry is for a deletion that is held, or a Secret that went with its namespace.
 
 // mayDelete: the Secret went by itself, and the limit of removals admits another. The Secret's age is not known, so a
 // Namespace that was made again counts as its own.

@@ -18,8 +18,7 @@ import (
 
 type registration struct{ Secret, Cluster string }
 
-// registrationsOfSecret is called with the old and the new object of an update, so that a renamed Cluster is
-// reconciled, too.
+// registrationsOfSecret is called with the old and the new object of an update, so that a renamed Cluster is reconciled, too.
 func registrationsOfSecret(_ context.Context, secret client.Object) []registration {
 	if name := wantedName(secret); name != "" {
 		return []registration{{Secret: secret.GetName(), Cluster: name}}

@@ -25,8 +25,7 @@ import (
 const (
 	// calm is between two passes while each Cluster has a runner with a Lease. It is shorter than the shortest grace.
 	calm = 4 * time.Second
-	// busy is the time between two passes while one has not.
-	busy = time.Second
+	busy = time.Second // busy is the time between two passes while one has not.
 	// mostWrites is how many Clusters one pass marks.
 	mostWrites  = 50
 	passTimeout = 10 * time.Second

@@ -16,8 +16,7 @@ import (
 )
 
 const (
-	// margin is how long a Lease stays unchanged in addition to the duration, for clocks of different rates.
-	margin = time.Second
+	margin = time.Second // margin is how long a Lease stays unchanged in addition to the duration, for clocks of different rates.
 	// graceServed is between the end of a Lease and the mark if a live replica has the Cluster: it takes the shard
 	// within two seconds, and reports within ten.
 	graceServed   = 12 * time.Second
@@ -25,8 +24,7 @@ const (
 	// step is between the turns of two neighbours.
 	step      = 2 * time.Second
 	alwaysFew = 5
-	// tooLarge a part of all Clusters to be marked at once, as a divisor.
-	tooLarge = 5
+	tooLarge  = 5 // tooLarge a part of all Clusters to be marked at once, as a divisor.
 )
 
 // isTooMany reports whether so many of all Clusters are more than an audit marks at once.

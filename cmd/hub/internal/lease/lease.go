@@ -30,8 +30,7 @@ type Options struct {
 	Duration, RenewDeadline, RetryPeriod time.Duration
 	// Alive returns an error while this hub makes no progress and must not renew. Default: it does.
 	Alive func() error
-	// Log gets client-go's election: errors, and the rest for debugging. Default: discards.
-	Log logr.Logger
+	Log   logr.Logger // Log gets client-go's election: errors, and the rest for debugging. Default: discards.
 }
 
 // Candidacy is one try to get the lease, and the time for which it is kept. It is safe for many goroutines.
@@ -134,8 +133,7 @@ func (c *Candidacy) Check() error {
 	return nil
 }
 
-// lateAfter is in RetryPeriods. A renewal is due after one, and takes some milliseconds.
-const lateAfter = 2
+const lateAfter = 2 // lateAfter is in RetryPeriods. A renewal is due after one, and takes some milliseconds.
 
 // IsLate reports whether the lease is held, and its renewal overdue.
 func (c *Candidacy) IsLate() bool {

@@ -18,8 +18,7 @@ const (
 	TurnRetry    = time.Hour
 )
 
-// turn is a lock in memory: a manager asks with filled caches, gets it with the lease, and keeps it until it is
-// stopped.
+// turn is a lock in memory: a manager asks with filled caches, gets it with the lease, and keeps it until it is stopped.
 type turn struct{ *Candidacy }
 
 var _ resourcelock.Interface = turn{}

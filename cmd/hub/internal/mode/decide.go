@@ -30,8 +30,7 @@ type decider struct {
 	omit     rules         // of tests
 }
 
-// rule has its reason in docs/design/runners.md.
-type rule string
+type rule string // rule has its reason in docs/design/runners.md.
 
 const (
 	ruleUnchanged rule = "mode-unchanged" // the lock of another holder is acquired when it is unchanged for its duration

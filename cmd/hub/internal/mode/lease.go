@@ -21,10 +21,8 @@ import (
 )
 
 const (
-	// forever is the lock's duration in Sharded mode, which no candidate waits.
-	forever = 10 * 365 * 24 * time.Hour
-	// finalizer keeps the lock if it is deleted by mistake.
-	finalizer = "clusterfx.dev/sharded"
+	forever   = 10 * 365 * 24 * time.Hour // forever is the lock's duration in Sharded mode, which no candidate waits.
+	finalizer = "clusterfx.dev/sharded"   // finalizer keeps the lock if it is deleted by mistake.
 	// annotationWayBack is the hub in leader mode that releases the lock.
 	annotationWayBack = "clusterfx.dev/way-back"
 	installation      = "clusterfx-sharding"
@@ -35,8 +33,7 @@ type Options struct {
 	Config          *rest.Config
 	Namespace, Name string
 	Installation    string
-	// Identity is for people.
-	Identity string
+	Identity        string // Identity is for people.
 	// Duration is how long another holder's Lease is unchanged before it is acquired, unless the Lease names longer. A
 	// third is the deadline of each request.
 	Duration time.Duration

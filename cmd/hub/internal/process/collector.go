@@ -13,12 +13,9 @@ import (
 )
 
 const (
-	// manyStarts is the number of remotes from which on the collector runs less often.
-	manyStarts = 10
-	// gcWhileStarting is GOGC while manyStarts remotes start.
-	gcWhileStarting = 400
-	// memoryShare is the part of the cgroup's limit that the heap and the stacks may take. The rest is for what Go does not count.
-	memoryShare = 0.9
+	manyStarts      = 10  // manyStarts is the number of remotes from which on the collector runs less often.
+	gcWhileStarting = 400 // gcWhileStarting is GOGC while manyStarts remotes start.
+	memoryShare     = 0.9 // memoryShare is the part of the cgroup's limit that the heap and the stacks may take. The rest is for what Go does not count.
 )
 
 // Pace decides how often the garbage collector runs; the zero Pace never changes it. While many remotes start, a hub allocates what

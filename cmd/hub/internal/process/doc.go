@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /*
-Package process is the running hub: one fx App for the management cluster, from the preflight to the last stop hook.
-It has a controller-runtime manager, the registry with an App per remote and per hub part, and the reconciler of
-Clusters (parts.go).
+Package process is the running hub: one fx App for the management cluster, from the preflight to the last stop hook. It has a
+controller-runtime manager, the registry with an App per remote and per hub part, and the reconciler of Clusters (parts.go).
 
 	err := process.Run(ctx, process.Options{Config: config, Modules: modules})
 
@@ -29,9 +28,8 @@ A hub whose replicas share the remotes works when the installation has the Lease
 /readyz?verbose names what it waits for. One of the replicas leads, elected by a lease with the suffix -leader
 (leadership.go), and runs registration (onleader.go) and hub parts OnLeader. Losing that ends only these.
 
-Run leaves the process's global state alone (signals, klog, loggers), so that two hubs can run in a test; App.Wait of
-fx would take over signals (shutdown.go). Addresses belong to Run and not to a term, so that Kubernetes does not
-restart a process that starts over. The lease is outside of the manager, which returns without its runnables when it
-loses its own election.
+Run leaves the process's global state alone (signals, klog, loggers), so that two hubs can run in a test; App.Wait of fx would
+take over signals (shutdown.go). Addresses belong to Run and not to a term, so that Kubernetes does not restart a process that
+starts over. The lease is outside of the manager, which returns without its runnables when it loses its own election.
 */
 package process

@@ -37,8 +37,7 @@ type onLeader struct {
 	options Options
 	hub     ctrl.Manager
 	setUp   func(ctrl.Manager) error
-	// retry is how long after its end another manager is built within a leadership. Default: managerRetry.
-	retry time.Duration
+	retry   time.Duration // retry is how long after its end another manager is built within a leadership. Default: managerRetry.
 }
 
 const managerRetry = 5 * time.Second

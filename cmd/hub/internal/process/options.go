@@ -43,14 +43,10 @@ type Options struct {
 	Sharing              Sharing
 	Registry             registry.Options
 	NATS                 natshub.Options
-
-	// StuckAfter is liveness.Options.After.
-	StuckAfter time.Duration
-	// Starting gets, each second, how many remotes a hub with a new lease still starts, and in the end 0. Default: no
-	// call.
+	StuckAfter           time.Duration // StuckAfter is liveness.Options.After.
+	// Starting gets, each second, how many remotes a hub with a new lease still starts, and in the end 0. Default: no call.
 	Starting func(remotes int)
-	// identity is the holder in this hub's lease.
-	identity string
+	identity string // identity is the holder in this hub's lease.
 	// leader elects the replica for what runs once; nil if one has all remotes.
 	leader       registry.Leader
 	partsChanged func()

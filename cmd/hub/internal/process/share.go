@@ -76,11 +76,9 @@ func (s *share) awaitLease(ctx context.Context) (permitted context.Context, err 
 	return permitted, err
 }
 
-// leaseEvery is between looks whether this replica has its Lease.
-const leaseEvery = 200 * time.Millisecond
+const leaseEvery = 200 * time.Millisecond // leaseEvery is between looks whether this replica has its Lease.
 
-// modeEvery is between looks at the mode.
-const modeEvery = 5 * time.Second
+const modeEvery = 5 * time.Second // modeEvery is between looks at the mode.
 
 func (o Options) modeOptions() mode.Options {
 	return mode.Options{

@@ -11,8 +11,7 @@ import (
 )
 
 const (
-	// startingEvery is between counts.
-	startingEvery = time.Second
+	startingEvery = time.Second // startingEvery is between counts.
 	// After calmFor counts without remotes that start there are no others, after startingAtMost in any case: a few may
 	// be unable to start for days.
 	calmFor, startingAtMost = 5, 300

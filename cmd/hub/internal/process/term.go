@@ -44,8 +44,7 @@ func EndsWithin(sharded bool) time.Duration {
 	return within
 }
 
-// errDeposed: the lease was lost, and nothing of the term is left.
-var errDeposed = errors.New("the lease is lost")
+var errDeposed = errors.New("the lease is lost") // errDeposed: the lease was lost, and nothing of the term is left.
 
 // term is one life of the hub: it stands by, works, and ends when it is stopped or the lease is lost. All that can act
 // is built for it, and ends with it.

@@ -11,17 +11,15 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// watchRetry holds on to a watch while the hub's API server cannot be reached. An informer whose watch fails waits up
-// to a minute, whatever happens meanwhile; one whose watch has not failed continues at once. Other requests fail at
-// once.
+// watchRetry holds on to a watch while the hub's API server cannot be reached. An informer whose watch fails waits up to a
+// minute, whatever happens meanwhile; one whose watch has not failed continues at once. Other requests fail at once.
 type watchRetry struct {
 	next http.RoundTripper
 	log  logr.Logger
 	away atomic.Bool // the API server cannot be reached, and the log says so
 }
 
-// retryWatch to twice as long is between tries.
-const retryWatch = time.Second
+const retryWatch = time.Second // retryWatch to twice as long is between tries.
 
 func (p *watchRetry) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := p.next.RoundTrip(r)

@@ -35,8 +35,7 @@ func (l *life) beginAssignment(ctx context.Context, now shards.Instant) {
 	l.begin(ctx, assignmentName, func(ctx context.Context) error { return l.assign(ctx, next) })
 }
 
-// pinsEvery is between reads of the pins, which a hub reads from its cache.
-const pinsEvery = 2 * time.Second
+const pinsEvery = 2 * time.Second // pinsEvery is between reads of the pins, which a hub reads from its cache.
 
 func (l *life) readPins() {
 	l.mu.Lock()

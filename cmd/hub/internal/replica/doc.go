@@ -27,12 +27,11 @@ All objects are in one namespace, with the label clusterfx.dev/sharding.
 Each change is a create or a merge patch with the version that was read. After a conflict the object is read, and the
 Machine decides again.
 
-Run has one life after the other, each with an incarnation and a Machine; it ends when its Lease is lost and its apps
-are drained. A life has a goroutine for renewals, one for watches, and one that starts due actions, one at a time for
-each object and for the apps of each shard. The Machine's mutex is never held during a request. Renewals and watches
-have connections of their own; requests end after half of Timing.Deadline, and a watch that shows no renewal of this
-replica for that long is replaced. A life begins when Options.Mode permits it, and reads the mode again after the
-claim, before the gate opens.
+Run has one life after the other, each with an incarnation and a Machine; it ends when its Lease is lost and its apps are drained.
+A life has a goroutine for renewals, one for watches, and one that starts due actions, one at a time for each object and for the
+apps of each shard. The Machine's mutex is never held during a request. Renewals and watches have connections of their own;
+requests end after half of Timing.Deadline, and a watch that shows no renewal of this replica for that long is replaced. A life
+begins when Options.Mode permits it, and reads the mode again after the claim, before the gate opens.
 
 When ctx ends, the replica leaves: others get its shards, which are handed over as they become warm, for
 Timing.Duration; then the rest is drained and released, and the Lease given back, within Options.LeaveTimeout. An

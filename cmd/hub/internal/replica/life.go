@@ -19,14 +19,11 @@ import (
 )
 
 const (
-	// rounds per retry in which the Machine is asked, if nothing happens.
-	rounds = 5
-	// atOnce requests for actions are on their way.
-	atOnce = 16
+	rounds = 5  // rounds per retry in which the Machine is asked, if nothing happens.
+	atOnce = 16 // atOnce requests for actions are on their way.
 )
 
-// errNotYet: the action is tried again like one that failed.
-var errNotYet = errors.New("the action is not permitted yet")
+var errNotYet = errors.New("the action is not permitted yet") // errNotYet: the action is tried again like one that failed.
 
 // life is one incarnation of a replica, from its first request to the end of its last app.
 type life struct {

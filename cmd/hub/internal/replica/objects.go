@@ -57,13 +57,11 @@ const (
 	keyLeader   = "leader"   // of the assignment: the replica that has written it
 )
 
-// errForeign: an object with a name of the installation belongs to something else.
-var errForeign = errors.New("the object does not have the label " + label + " of the installation; delete it, or rename the replica")
+var errForeign = errors.New("the object does not have the label " + label + " of the installation; delete it, or rename the replica") // errForeign: an object with a name of the installation belongs to something else.
 
 const fieldMetadata, fieldVersion = "metadata", "resourceVersion"
 
-// patch is a JSON merge patch; nil removes a field.
-type patch map[string]any
+type patch map[string]any // patch is a JSON merge patch; nil removes a field.
 
 func orNil(text string) any {
 	if text == "" {

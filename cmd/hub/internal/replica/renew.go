@@ -14,8 +14,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 )
 
-// jitter, as a part of a retry, keeps replicas that began together apart.
-const jitter = 0.1
+const jitter = 0.1 // jitter, as a part of a retry, keeps replicas that began together apart.
 
 // keepLease claims, renews and gives back the Lease, until it is lost. No other goroutine reads or writes it, so that
 // results cannot overtake each other.

@@ -41,9 +41,8 @@ type Apps interface {
 	// from is the incarnation that ended without a release, perhaps crashed by one of the apps it was starting, or that
 	// released the shard when no replica was warm; zero if there was none, or this replica was warm.
 	Start(ctx context.Context, shard int, epoch int64, from shards.Origin)
-	// Drain ends the apps of a shard, in whatever state, and returns nil when none of their writes is in flight; no
-	// write begins until the next Start. After an error, also of ctx, it is called again, and the shard is not
-	// released.
+	// Drain ends the apps of a shard, in whatever state, and returns nil when none of their writes is in flight; no write begins
+	// until the next Start. After an error, also of ctx, it is called again, and the shard is not released.
 	Drain(ctx context.Context, shard int) error
 }
 
@@ -51,8 +50,7 @@ type Apps interface {
 type Mode interface {
 	// Await returns when replicas may work, with a context that ends when they may not; or with the cause of ctx.
 	Await(ctx context.Context) (permitted context.Context, err error)
-	// Confirm asks the API server, and returns nil if replicas may work now.
-	Confirm(ctx context.Context) error
+	Confirm(ctx context.Context) error // Confirm asks the API server, and returns nil if replicas may work now.
 }
 
 type always struct{}
@@ -65,21 +63,15 @@ func (always) Confirm(context.Context) error { return nil }
 
 // Options describe a Replica. Config, Namespace, Name and Runner are required.
 type Options struct {
-	// Config is without a gate; a Replica makes its own clients.
-	Config *rest.Config
-	// Namespace has all objects of the installation.
-	Namespace string
-	// Name of the replica and its Lease: a DNS label, unique, without the prefix clusterfx-shard.
-	Name string
-	// Labels are for pins, and shown in the Lease. Default: none.
-	Labels map[string]string
-	// Version is for people, in the Lease. Default: none.
-	Version string
+	Config    *rest.Config      // Config is without a gate; a Replica makes its own clients.
+	Namespace string            // Namespace has all objects of the installation.
+	Name      string            // Name of the replica and its Lease: a DNS label, unique, without the prefix clusterfx-shard.
+	Labels    map[string]string // Labels are for pins, and shown in the Lease. Default: none.
+	Version   string            // Version is for people, in the Lease. Default: none.
 	// Pins returns the labels that the replica of a shard should have. The assigner calls it about once a second. It
 	// must not block. Default: none.
-	Pins func() shards.Pins
-	// Count of shards, the same for all replicas forever. Default: shards.DefaultCount.
-	Count int
+	Pins  func() shards.Pins
+	Count int // Count of shards, the same for all replicas forever. Default: shards.DefaultCount.
 	// Timing is the same for all replicas. Default: 10 s, 7 s and 1.5 s.
 	Timing       shards.Timing
 	LeaveTimeout time.Duration
@@ -89,12 +81,10 @@ type Options struct {
 	Runner Apps
 	// Forget removes what a replica, ended more than ForgetAfter ago, has left outside of the installation. Its Lease
 	// is removed after that; after an error, Forget is called again. Default: nothing.
-	Forget func(ctx context.Context, replica string) error
-	Mode   Mode
-	// ForgetAfter is at least twice Timing.Duration. Default: an hour.
-	ForgetAfter time.Duration
-	// Log gets changes of the state, and failed requests. Default: discards.
-	Log logr.Logger
+	Forget      func(ctx context.Context, replica string) error
+	Mode        Mode
+	ForgetAfter time.Duration // ForgetAfter is at least twice Timing.Duration. Default: an hour.
+	Log         logr.Logger   // Log gets changes of the state, and failed requests. Default: discards.
 }
 
 // Replica is one replica of a hub. It is safe for many goroutines.

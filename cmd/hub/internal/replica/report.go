@@ -41,8 +41,7 @@ func (r *Replica) Check() error {
 	return nil
 }
 
-// lateAfter is in Timing.Retry. A renewal is due after one, and takes some milliseconds.
-const lateAfter = 2
+const lateAfter = 2 // lateAfter is in Timing.Retry. A renewal is due after one, and takes some milliseconds.
 
 // IsLate reports whether a renewal of the Lease is overdue. It is false before the claim, and after the end of the
 // apps. It does not block.
@@ -60,14 +59,10 @@ func (r *Replica) IsLate() bool {
 type Observation struct {
 	Me       string
 	Duration time.Duration
-	// Live replicas may get shards, sorted. This one is among them unless it leaves.
-	Live []string
-	// Drained is how many of them an administrator has drained.
-	Drained int
-	// Holders has, for each shard, who holds it and renews its Lease; may be empty.
-	Holders []string
-	// Epochs has, for each shard, the epoch in which this replica may write; zero for none.
-	Epochs []int64
+	Live     []string // Live replicas may get shards, sorted. This one is among them unless it leaves.
+	Drained  int      // Drained is how many of them an administrator has drained.
+	Holders  []string // Holders has, for each shard, who holds it and renews its Lease; may be empty.
+	Epochs   []int64  // Epochs has, for each shard, the epoch in which this replica may write; zero for none.
 }
 
 // Observe is not ok while this replica has no valid Lease, or has not read those of others.

@@ -7,9 +7,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// Rules returns what a Replica needs in its namespace beside creating Leases and ConfigMaps. Replicas are named after
-// Pods, which RBAC cannot list in advance, and watches select by label, so the rules are for all Leases, and for
-// reading all ConfigMaps.
+// Rules returns what a Replica needs in its namespace beside creating Leases and ConfigMaps. Replicas are named after Pods, which
+// RBAC cannot list in advance, and watches select by label, so the rules are for all Leases, and for reading all ConfigMaps.
 func Rules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{

@@ -25,12 +25,9 @@ var ErrNotSharded = errors.New("the hub does not run with --replicas-mode=Sharde
 // Survey is what the objects of an installation say, for people. They are read one after the other, so that a change in
 // between shows in one only.
 type Survey struct {
-	// Holders has the holder of each shard; none for a missing record.
-	Holders []shards.Holder
-	// Leader has written the assignment; may be empty.
-	Leader string
-	// Members have a Lease, sorted by name.
-	Members []Member
+	Holders []shards.Holder // Holders has the holder of each shard; none for a missing record.
+	Leader  string          // Leader has written the assignment; may be empty.
+	Members []Member        // Members have a Lease, sorted by name.
 }
 
 // Member is a replica that has a Lease.
@@ -105,9 +102,8 @@ func memberOf(l *coordinationv1.Lease) Member {
 	return m
 }
 
-// SetDrained says that an administrator wants a replica to have no shards, or ends that wish, by an annotation of its
-// Lease, whatever the version. A renewal meanwhile fails and is repeated. A missing Lease is an error of the API
-// server.
+// SetDrained says that an administrator wants a replica to have no shards, or ends that wish, by an annotation of its Lease,
+// whatever the version. A renewal meanwhile fails and is repeated. A missing Lease is an error of the API server.
 func SetDrained(ctx context.Context, to client.Writer, key client.ObjectKey, drained bool) error {
 	value := "null"
 	if drained {

@@ -11,16 +11,13 @@ import (
 )
 
 const (
-	// mostOverMean times the mean is the most for a replica.
-	mostOverMean = 1.15
-	// leastOfMean: a replica with less gets shards of others, since it is new.
-	leastOfMean = 0.5
+	mostOverMean = 1.15 // mostOverMean times the mean is the most for a replica.
+	leastOfMean  = 0.5  // leastOfMean: a replica with less gets shards of others, since it is new.
 )
 
 // Candidate is a replica that may get shards.
 type Candidate struct {
-	// Name is the name of the replica, unique in the installation.
-	Name string
+	Name string // Name is the name of the replica, unique in the installation.
 	// Weight is the relative share of homeless shards. Zero counts as 1.
 	Weight float64
 	Labels map[string]string
@@ -109,9 +106,8 @@ func (a *assignment) may(shard int, name string) bool {
 	return with == nil || with[name]
 }
 
-// place gives a homeless shard to the highest score below the limit. There is one for a shard without a pin, since all
-// limits together are not less than the shards. If all candidates for a pin are at the limit, it goes to the one with
-// the fewest.
+// place gives a homeless shard to the highest score below the limit. There is one for a shard without a pin, since all limits
+// together are not less than the shards. If all candidates for a pin are at the limit, it goes to the one with the fewest.
 func (a *assignment) place(shard int) {
 	best, highest := "", math.Inf(-1)
 	fewest, least := "", math.MaxInt

@@ -6,13 +6,11 @@ import "slices"
 
 // Action is due: the replica carries it out and feeds the result back.
 type Action struct {
-	Kind  ActionKind
-	Shard int
-	Name  string
-	// Lease to write if the object has its Version; without one it is created.
-	Lease Lease
-	// Record to write if the object has its Version.
-	Record Record
+	Kind   ActionKind
+	Shard  int
+	Name   string
+	Lease  Lease  // Lease to write if the object has its Version; without one it is created.
+	Record Record // Record to write if the object has its Version.
 	// Verify is the holder for Take and Look; zero if the shard is free. Its Lease must be read from the API server and
 	// passed to MayTake. Take continues if that permits it, Look only records the absence.
 	Verify Holder

@@ -10,9 +10,8 @@ import (
 // ErrNotHeld says that this replica may not write to the Clusters of a shard.
 var ErrNotHeld = errors.New("this replica does not hold the shard")
 
-// Machine decides for one incarnation of one replica. It is pure: See methods record what was read, Decide and
-// DecideLease return what is due, Gate says whether to write. After the loss of its Lease the replica continues with
-// another.
+// Machine decides for one incarnation of one replica. It is pure: See methods record what was read, Decide and DecideLease return
+// what is due, Gate says whether to write. After the loss of its Lease the replica continues with another.
 type Machine struct {
 	me      Holder
 	timing  Timing
@@ -45,8 +44,7 @@ type shard struct {
 	warmth   warmth
 }
 
-// warmth is for shards that are not held.
-type warmth int
+type warmth int // warmth is for shards that are not held.
 
 const (
 	cold warmth = iota
@@ -104,14 +102,12 @@ func (m *Machine) SeeRecord(number int, r Record) {
 	}
 }
 
-// Damaged records that the record's object is missing, cannot be decoded, or has an earlier epoch. Its holder writes it
-// again. Until then no other can take the shard, unless the record was set back; then the holder with the higher epoch
-// remains.
+// Damaged records that the record's object is missing, cannot be decoded, or has an earlier epoch. Its holder writes it again.
+// Until then no other can take the shard, unless the record was set back; then the holder with the higher epoch remains.
 func (m *Machine) Damaged(number int) { m.shards[number].damaged = true }
 
-// takenFrom gets the record before. A holder that is not known to have ended has released the shard: to this replica,
-// which has seen its crashes while warm, or to none. A promise says nothing, because a holder may end before the
-// release.
+// takenFrom gets the record before. A holder that is not known to have ended has released the shard: to this replica, which has
+// seen its crashes while warm, or to none. A promise says nothing, because a holder may end before the release.
 func (m *Machine) takenFrom(before Record) Origin {
 	if m.over[before.Holder] {
 		return Origin{Holder: before.Holder, HasEnded: true}
@@ -161,15 +157,12 @@ func (m *Machine) Draining() []int { return m.where(func(s *shard) bool { return
 
 // Phase is how far the apps of a shard shall be.
 type Phase struct {
-	// Epoch in which the shard is held or drained; or zero.
-	Epoch int64
+	Epoch int64 // Epoch in which the shard is held or drained; or zero.
 	// From is the holder before, which had ended without a release, or had released to none; zero after a release to
 	// this replica. Without an Epoch it is the present holder.
-	From Origin
-	// Draining: the gate is closed and writes may be in flight, until Drained.
-	Draining bool
-	// Warm: the apps shall be built, or stay built.
-	Warm bool
+	From     Origin
+	Draining bool // Draining: the gate is closed and writes may be in flight, until Drained.
+	Warm     bool // Warm: the apps shall be built, or stay built.
 }
 
 // Stage is how far the apps shall be, in place of WarmUp, Cool and Drain. A lost Lease ends all apps.

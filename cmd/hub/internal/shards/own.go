@@ -12,9 +12,8 @@ type ownLease struct {
 	renewed Instant // the beginning of the last successful renewal
 }
 
-// SeeOwn records the own Lease from a read, with the time of the response: it may have been renewed meanwhile. A watch
-// does not do: it may be older than the claim, and look like a loss. No read may begin before the last result is
-// recorded.
+// SeeOwn records the own Lease from a read, with the time of the response: it may have been renewed meanwhile. A watch does not
+// do: it may be older than the claim, and look like a loss. No read may begin before the last result is recorded.
 func (m *Machine) SeeOwn(l Lease, now Instant) {
 	o := &m.own
 	if !o.known || o.seen.lease.Version != l.Version {
@@ -41,8 +40,7 @@ func (m *Machine) Renewed(l Lease, began Instant) {
 	o.renewed = began
 }
 
-// restartObservation: after a time without contact an unchanged Lease proves nothing, since its replica may have had
-// none.
+// restartObservation: after a time without contact an unchanged Lease proves nothing, since its replica may have had none.
 func (m *Machine) restartObservation(now Instant) {
 	for name, s := range m.others {
 		s.since = now

@@ -6,61 +6,46 @@ import "time"
 
 // Holder is one incarnation of one replica.
 type Holder struct {
-	Name string
-	// Incarnation is unique among all of all replicas, past and future.
-	Incarnation string
+	Name        string
+	Incarnation string // Incarnation is unique among all of all replicas, past and future.
 }
 
 func (h Holder) isZero() bool { return h == Holder{} }
 
 // Origin is the incarnation that had the apps of a shard before.
 type Origin struct {
-	// Holder may be zero.
-	Holder
-	// HasEnded without a release: it may have crashed while it started an app.
-	HasEnded bool
+	Holder        // Holder may be zero.
+	HasEnded bool // HasEnded without a release: it may have crashed while it started an app.
 }
 
 // Record is the lock of a shard, an object of its own.
 type Record struct {
-	// Holder may write while its Lease has its incarnation. Zero for a free shard.
-	Holder Holder
-	// Epoch is the number of holders so far. A release keeps it.
-	Epoch int64
-	// Warm has built the apps and waits for a release.
-	Warm Holder
-	// Promised: the holder is about to release to Warm, which stays warm until then.
-	Promised bool
+	Holder   Holder // Holder may write while its Lease has its incarnation. Zero for a free shard.
+	Epoch    int64  // Epoch is the number of holders so far. A release keeps it.
+	Warm     Holder // Warm has built the apps and waits for a release.
+	Promised bool   // Promised: the holder is about to release to Warm, which stays warm until then.
 	// Released is who released the shard when no replica was ready; zero while it has a holder. The next holder takes
 	// over the crashes that it has recorded.
 	Released Holder
-	// Version is the resourceVersion; empty without an object.
-	Version string
+	Version  string // Version is the resourceVersion; empty without an object.
 }
 
 // Lease is the Lease of a replica.
 type Lease struct {
-	// Incarnation renews the Lease; empty after a release, or when another replica has overwritten it.
-	Incarnation string
+	Incarnation string // Incarnation renews the Lease; empty after a release, or when another replica has overwritten it.
 	// Ended is an earlier incarnation whose gate is closed for good. Whoever ends an incarnation writes it, after the
 	// wait that makes sure; an administrator who removes Incarnation does not. It stays until another ends.
-	Ended string
-	// Leaving: the replica is about to end, so that others get its shards.
-	Leaving bool
-	// Drained: an administrator wants the replica to have no shards. Replicas never write it, and keep it.
-	Drained bool
-	// Renewed is by the replica's wall clock, for people only.
-	Renewed time.Time
-	// Version is the resourceVersion; empty without an object.
-	Version string
+	Ended   string
+	Leaving bool      // Leaving: the replica is about to end, so that others get its shards.
+	Drained bool      // Drained: an administrator wants the replica to have no shards. Replicas never write it, and keep it.
+	Renewed time.Time // Renewed is by the replica's wall clock, for people only.
+	Version string    // Version is the resourceVersion; empty without an object.
 }
 
 // Instant is a moment by the two clocks of a process.
 type Instant struct {
-	// Monotonic is never set, but may stand still while the machine is suspended.
-	Monotonic time.Time
-	// Wall continues meanwhile, but may be set.
-	Wall time.Time
+	Monotonic time.Time // Monotonic is never set, but may stand still while the machine is suspended.
+	Wall      time.Time // Wall continues meanwhile, but may be set.
 }
 
 // longestSince uses the clock that says longer.
@@ -70,10 +55,7 @@ func (i Instant) longestSince(then Instant) time.Duration {
 
 // Timing of Leases. Each is longer than the next.
 type Timing struct {
-	// Duration unchanged, after which others may overwrite a Lease.
-	Duration time.Duration
-	// Deadline since the last renewal, after which a replica no longer writes.
-	Deadline time.Duration
-	// Retry is between renewals.
-	Retry time.Duration
+	Duration time.Duration // Duration unchanged, after which others may overwrite a Lease.
+	Deadline time.Duration // Deadline since the last renewal, after which a replica no longer writes.
+	Retry    time.Duration // Retry is between renewals.
 }

@@ -2,8 +2,7 @@
 
 package shards
 
-// rule has its reason in docs/design/runners.md.
-type rule string
+type rule string // rule has its reason in docs/design/runners.md.
 
 // A Machine keeps all of them; only tests leave one out.
 const (

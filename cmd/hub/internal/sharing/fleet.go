@@ -40,10 +40,8 @@ type Options struct {
 	Count        int
 	Timing       shards.Timing
 	LeaveTimeout time.Duration
-	// Alive returns an error while the reconcilers make no progress.
-	Alive func() error
-	// Mode. Default: always Sharded.
-	Mode replica.Mode
+	Alive        func() error // Alive returns an error while the reconcilers make no progress.
+	Mode         replica.Mode // Mode. Default: always Sharded.
 	// Forget removes what a replica that ended long ago has left, and is called again after an error. Default: nothing.
 	Forget      func(ctx context.Context, replica string) error
 	ForgetAfter time.Duration

@@ -23,8 +23,7 @@ const (
 	keepsLive  = time.Second
 )
 
-// adopter takes over the records of our Clusters.
-type adopter func(isOurs func(types.UID) bool)
+type adopter func(isOurs func(types.UID) bool) // adopter takes over the records of our Clusters.
 
 // legacy is an origin's journal, read once for many shards.
 type legacy struct {

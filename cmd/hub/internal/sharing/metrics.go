@@ -18,8 +18,7 @@ var (
 	_ cluster.Exporter     = (*Fleet)(nil)
 )
 
-// labelApps: how the apps of a shard were when this hub took it.
-const labelApps = "apps"
+const labelApps = "apps" // labelApps: how the apps of a shard were when this hub took it.
 
 type moves struct {
 	takes                *prometheus.CounterVec
@@ -90,9 +89,8 @@ func (f *Fleet) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// Exported reports whether this hub exports a Cluster's metrics: of shards that it holds, and of those without a live
-// holder to which it is nearest. Without a valid Lease it exports none: others may have its Clusters, and its cache may
-// be old.
+// Exported reports whether this hub exports a Cluster's metrics: of shards that it holds, and of those without a live holder to
+// which it is nearest. Without a valid Lease it exports none: others may have its Clusters, and its cache may be old.
 func (f *Fleet) Exported() func(uid types.UID) bool {
 	o, ok := f.replica.Observe()
 	if !ok {

@@ -20,8 +20,7 @@ const (
 	pinnedKey = "set"
 )
 
-// pinTimeout is for a read, which waits for the cache.
-const pinTimeout = time.Second
+const pinTimeout = time.Second // pinTimeout is for a read, which waits for the cache.
 
 func indexPins(clusters client.FieldIndexer) error {
 	ctx := context.Background() //nolint:forbidigo // Nothing waits for it.

@@ -21,12 +21,10 @@ import (
 const (
 	// warmPatience: remotes that are not warm by then delay no hand-over, since they may be unreachable for days.
 	warmPatience = 15 * time.Second
-	// warmEvery is in memory.
-	warmEvery = 50 * time.Millisecond
+	warmEvery    = 50 * time.Millisecond // warmEvery is in memory.
 	// relistEvery is for Clusters that come or go. It copies all Clusters, and many shards may be warmed at once.
 	relistEvery = time.Second
-	// retry is the time between two tries of a request or a list that fails.
-	retry = time.Second
+	retry       = time.Second // retry is the time between two tries of a request or a list that fails.
 )
 
 // Warm builds the apps of a shard, and returns when each waits, or cannot be built now. Crashes that the holder has

@@ -32,8 +32,7 @@ func (s *configMap) named(name string) configMap {
 	return configMap{writer: s.writer, live: s.live, key: client.ObjectKey{Namespace: s.key.Namespace, Name: name}}
 }
 
-// read returns the records. It omits an entry that cannot be decoded: a damaged journal must not keep a hub from
-// starting.
+// read returns the records. It omits an entry that cannot be decoded: a damaged journal must not keep a hub from starting.
 func (s *configMap) read(ctx context.Context) (records, error) {
 	var found corev1.ConfigMap
 	err := s.live.Get(ctx, s.key, &found)

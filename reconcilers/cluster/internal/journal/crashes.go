@@ -17,10 +17,8 @@ type records map[string]entry
 // entry is the record of one Cluster. A start is named by its time in nanoseconds, so that an end that several replicas read
 // counts once, and the ends of several replicas add up.
 type entry struct {
-	// UID is the UID of the Cluster.
-	UID types.UID `json:"uid,omitempty"`
-	// Starting is the start of the app; zero if the app is not being started.
-	Starting int64 `json:"starting,omitempty"`
+	UID      types.UID `json:"uid,omitempty"`      // UID is the UID of the Cluster.
+	Starting int64     `json:"starting,omitempty"` // Starting is the start of the app; zero if the app is not being started.
 	// Alone says that no other app starts at the same time, and that another app of this process has started before: if the
 	// process ends, this app has ended it.
 	Alone bool `json:"alone,omitempty"`
@@ -31,8 +29,7 @@ type entry struct {
 }
 
 const (
-	// SuspectAfter is the number of ends in a row after which an app starts alone.
-	SuspectAfter = 3
+	SuspectAfter = 3 // SuspectAfter is the number of ends in a row after which an app starts alone.
 	// forgetAfter is how long the end of a process says something about the next one: the pauses of a container that ends again
 	// and again are shorter.
 	forgetAfter = time.Hour
@@ -107,9 +104,8 @@ func (l records) adopt(name string, left entry, now time.Time) {
 // Suspicion is what is known of the ends of processes while an app was being started.
 type Suspicion struct {
 	// Ends is how many processes ended in a row, SuspectAfter at most. Any app that was being started may be at fault, or none.
-	Ends int
-	// Convicted is the last start with which this app alone ended a process; zero if it has not.
-	Convicted time.Time
+	Ends      int
+	Convicted time.Time // Convicted is the last start with which this app alone ended a process; zero if it has not.
 }
 
 func (e entry) suspicion() (s Suspicion) {

@@ -53,16 +53,12 @@ const (
 	// defaultJournalTimeout bounds one attempt to read and write, and so the time for which an app waits
 	// for a hub whose API server is silent.
 	defaultJournalTimeout = 3 * time.Second
-	// journalRetry is the time between attempts that fail.
-	journalRetry = 2 * time.Second
+	journalRetry          = 2 * time.Second // journalRetry is the time between attempts that fail.
 	// journalSpacing is the least time between two rounds of writes, while a fleet starts. An app that waits for the next
 	// round takes no processor time, and many more may start at the same time than there are processors.
 	journalSpacing = partCount * 50 * time.Millisecond
-	// soon is the delay of the write for a start, in which other starts join it; later is the delay of writes
-	// that no app waits for.
-	soon, later = 10 * time.Millisecond, time.Second
-	// maxEntries keeps the ConfigMap of a part below its limit of 1 MiB.
-	maxEntries = 2500
+	soon, later    = 10 * time.Millisecond, time.Second // soon is the delay of the write for a start, in which other starts join it; later is the delay of writes that no app waits for.
+	maxEntries     = 2500                               // maxEntries keeps the ConfigMap of a part below its limit of 1 MiB.
 )
 
 var (
@@ -173,9 +169,8 @@ func (j *Journal) End(name registry.ClusterName) {
 	j.update(string(name), later, func() { j.records.end(string(name)) })
 }
 
-// Suspicion returns with how many starts of an app of the Cluster with a UID processes have ended. It waits until the
-// records were read, and the end of the last process was written, or until that has failed; an error
-// means that ctx ended first.
+// Suspicion returns with how many starts of an app of the Cluster with a UID processes have ended. It waits until the records
+// were read, and the end of the last process was written, or until that has failed; an error means that ctx ended first.
 func (j *Journal) Suspicion(ctx context.Context, name string, uid types.UID) (Suspicion, error) {
 	select {
 	case <-j.ready:

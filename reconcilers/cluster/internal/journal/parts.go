@@ -11,8 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/sharding"
 )
 
-// partCount is the number of parts of a journal. It never changes: a Cluster stays in its part.
-const partCount = 4
+const partCount = 4 // partCount is the number of parts of a journal. It never changes: a Cluster stays in its part.
 
 // Names returns the names of the ConfigMaps of a journal.
 func Names(journal string) []string {

@@ -33,8 +33,7 @@ func (j *Journal) Start(ctx context.Context) error {
 	}
 }
 
-// idle is how long the writer sleeps while there is nothing to write. A change of the records wakes it.
-const idle = time.Hour
+const idle = time.Hour // idle is how long the writer sleeps while there is nothing to write. A change of the records wakes it.
 
 // pause returns the time until the next write.
 func (j *Journal) pause() time.Duration {
