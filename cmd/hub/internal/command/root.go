@@ -141,7 +141,7 @@ func newCompletion(p Program) *cobra.Command {
 }
 
 const newExample = `  # In a Go module of your own
-  %s new module tenants`
+  %s new module backup`
 
 func newNew(p Program) *cobra.Command {
 	return group(&cobra.Command{
