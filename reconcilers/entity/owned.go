@@ -178,7 +178,7 @@ func (x *entities) delete(ctx context.Context, e bucket.Entry) error {
 		return fmt.Errorf("delete entity %s of bucket %s: %w", e.Key, x.bucket.Name(), err)
 	}
 	err = x.bucket.Delete(ctx, e.Key, e.Revision)
-	if err == nil || errors.Is(err, bucket.ErrConflict) { // Others may have deleted it.
+	if err == nil || errors.Is(err, bucket.ErrConflict) || errors.Is(err, bucket.ErrUnsent) { // Others may have deleted it.
 		done(err == nil)
 	}
 	return err

@@ -10,7 +10,7 @@ import (
 )
 
 // Limiter limits deletes that are no requests to an API server, such as of entities in a bucket, as if they were: the
-// same counts, holds and evidence. The context is one of the module. A module gets it with its Remote or HubPart.
+// same counts, holds and evidence. A module gets one of its own with its Remote or HubPart.
 type Limiter interface {
 	// Admit returns an error before a delete that must not happen; one that wraps ErrHeld is a hold, which says how to
 	// allow it. Otherwise the caller calls done with whether the object was deleted. If that is not known it calls

@@ -72,12 +72,12 @@ type workers struct {
 }
 
 func (w *workers) ask() {
+	w.free.Add(1) // First: a controller that begins is not stuck.
 	w.begin.Do(func() {
 		w.monitor.mu.Lock()
 		defer w.monitor.mu.Unlock()
 		w.monitor.watched[w] = struct{}{}
 	})
-	w.free.Add(1)
 }
 
 func (w *workers) take() {

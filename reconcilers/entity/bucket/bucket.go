@@ -35,6 +35,8 @@ var (
 	ErrNotFound = errors.New("the key does not exist")
 	// ErrConflict means that the key has another revision than expected.
 	ErrConflict = errors.New("the key has changed since it was read")
+	// ErrUnsent means, for errors of Put and Delete, that nothing was sent. It adds no text.
+	ErrUnsent = errors.New("nothing was sent")
 	// ErrNotComplete means that the answer needs a complete and current copy.
 	ErrNotComplete = errors.New("the bucket is not read completely")
 	// ErrNoServer means that the hub has no NATS server.

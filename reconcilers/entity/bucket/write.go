@@ -18,7 +18,7 @@ import (
 func (b *Bucket) Put(ctx context.Context, key string, value []byte, expected Revision) (Revision, error) {
 	kv, ctx, cancel, err := b.openKey(ctx, key)
 	if err != nil {
-		return 0, err
+		return 0, unsent{err}
 	}
 	defer cancel()
 	revision, err := b.update(ctx, kv, record{key: key, value: value, revision: expected})
@@ -53,7 +53,7 @@ func (b *Bucket) Delete(ctx context.Context, key string, expected Revision) erro
 	}
 	kv, ctx, cancel, err := b.openKey(ctx, key)
 	if err != nil {
-		return err
+		return unsent{err}
 	}
 	defer cancel()
 	_, err = b.write(key, func() (uint64, error) { return 0, kv.Delete(ctx, key, jetstream.LastRevision(uint64(expected))) })
@@ -121,13 +121,13 @@ func (b *Bucket) update(ctx context.Context, kv jetstream.KeyValue, r record) (R
 // write asks the gate right before it sends.
 func (b *Bucket) write(key string, send func() (uint64, error)) (Revision, error) {
 	if err := b.options.Gate(); err != nil {
-		return 0, fmt.Errorf("write key %s of bucket %s: %w", key, b.options.Name, err)
+		return 0, unsent{fmt.Errorf("write key %s of bucket %s: %w", key, b.options.Name, err)}
 	}
 	refused := &b.refused
 	if strings.HasPrefix(key, CanaryPrefix) {
 		refused = &b.canaryRefused
 	} else if err := b.isWaiting(refused); err != nil {
-		return 0, fmt.Errorf("write key %s of bucket %s: %w", key, b.options.Name, err)
+		return 0, unsent{fmt.Errorf("write key %s of bucket %s: %w", key, b.options.Name, err)}
 	}
 	revision, err := send()
 	b.answered(refused, err)
@@ -141,6 +141,12 @@ func (b *Bucket) write(key string, send func() (uint64, error)) (Revision, error
 	}
 	return Revision(revision), nil
 }
+
+// unsent is an error of a write that was not sent.
+type unsent struct{ error }
+
+func (u unsent) Unwrap() error        { return u.error }
+func (u unsent) Is(target error) bool { return target == ErrUnsent }
 
 // Publish publishes a message, if the process may write. It is not confirmed, and lost without a connection.
 func (b *Bucket) Publish(subject string, data []byte) error {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -86,9 +88,21 @@ func (e *Epoch) remote() deletions.Target {
 	}
 }
 
-// Limiter counts deletes of entities as those in the remote.
+// Limiter counts deletes of entities as those in the remote, and declares those of cleanup steps.
 func (e *Epoch) Limiter() deletes.Limiter {
-	return deletions.Limiter{Guard: e.Deletes, Target: e.remote()}
+	return epochLimiter{deletions.Limiter{Guard: e.Deletes, Target: e.remote()}, e}
+}
+
+type epochLimiter struct {
+	deletions.Limiter
+	epoch *Epoch
+}
+
+func (l epochLimiter) Admit(ctx context.Context, what schema.GroupResource, name string, uid types.UID) (func(deleted bool), error) {
+	if l.epoch.cleaning.Load() {
+		ctx = deletes.OnPurpose(ctx, deletes.Evidence{Kind: deletes.KindCleanup})
+	}
+	return l.Limiter.Admit(ctx, what, name, uid)
 }
 
 // deletesIn declares all deletes of cleanup steps in the remote, whatever their context. The end of one Cluster is no

@@ -3,6 +3,7 @@
 package app
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -12,12 +13,15 @@ import (
 	"go.uber.org/dig"
 	"go.uber.org/fx"
 	"go.uber.org/fx/fxevent"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
+	"github.com/clusterfx/clusterfx/registry/deletes"
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -42,6 +46,7 @@ func Scope(l *Life, module string, wrap func(ctrl.Manager) ctrl.Manager, options
 		return scopedOut{
 			Logger: log, Manager: own, Client: own.GetClient(), Config: own.GetConfig(), Cluster: own, Cache: own.GetCache(),
 			Metrics:   contain.NewRegisterer(in.Metrics, l.guard(module, log)),
+			Deletes:   limiter{in.Deletes, l.guard(module, log)},
 			Lifecycle: lifecycle{module: module, hooks: &l.hooks},
 		}, nil
 	})
@@ -56,6 +61,7 @@ type scoped struct {
 	Logger  logr.Logger
 	Manager ctrl.Manager
 	Metrics prometheus.Registerer
+	Deletes deletes.Limiter
 }
 
 type scopedOut struct {
@@ -68,7 +74,22 @@ type scopedOut struct {
 	Cluster   cluster.Cluster
 	Cache     cache.Cache
 	Metrics   prometheus.Registerer
+	Deletes   deletes.Limiter
 	Lifecycle fx.Lifecycle
+}
+
+// limiter counts for its module, whatever the context, as a module's client does.
+type limiter struct {
+	deletes.Limiter
+	module *contain.Container
+}
+
+func (l limiter) Admit(ctx context.Context, what schema.GroupResource, name string, uid types.UID) (func(deleted bool), error) {
+	return l.Limiter.Admit(l.module.In(ctx), what, name, uid)
+}
+
+func (l limiter) Created(ctx context.Context, what schema.GroupResource) {
+	l.Limiter.Created(l.module.In(ctx), what)
 }
 
 type lifecycle struct {

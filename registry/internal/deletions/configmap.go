@@ -25,7 +25,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// ConfigMapStore is a Store in a ConfigMapStore, made with the first hold. Its methods end with their context, and after a few
+// ConfigMapStore is a Store in a ConfigMap, made with the first hold. Its methods end with their context, and after a few
 // seconds.
 type ConfigMapStore struct {
 	// Client reads and writes without a cache.
@@ -81,7 +81,7 @@ type StoreContent struct {
 	Version string
 }
 
-// Load returns the content, also beside an error if a key is no hold; nil if it could not read the ConfigMapStore.
+// Load returns the content, also beside an error if a key is no hold; nil if it could not read the ConfigMap.
 func (s *ConfigMapStore) Load(ctx context.Context) (*StoreContent, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -89,14 +89,14 @@ func (s *ConfigMapStore) Load(ctx context.Context) (*StoreContent, error) {
 	if err := s.Client.Get(ctx, s.Key, &all); apierrors.IsNotFound(err) {
 		return &StoreContent{}, nil
 	} else if err != nil {
-		return nil, fmt.Errorf("read the ConfigMapStore %s: %w", s.Key, err)
+		return nil, fmt.Errorf("read the ConfigMap %s: %w", s.Key, err)
 	}
 	found := &StoreContent{Annotations: all.Annotations, Version: all.ResourceVersion}
 	var problems []error
 	for _, id := range slices.Sorted(maps.Keys(all.Data)) {
 		one, err := holds.Parse(all.Data[id])
 		if err != nil {
-			problems = append(problems, fmt.Errorf("read the key %q of the ConfigMapStore %s: %w; remove the key", id, s.Key, err))
+			problems = append(problems, fmt.Errorf("read the key %q of the ConfigMap %s: %w; remove the key", id, s.Key, err))
 			continue
 		}
 		found.Holds = append(found.Holds, holdOf(id, &one))
@@ -122,7 +122,7 @@ func (s *ConfigMapStore) Save(ctx context.Context, h ledger.Held) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("write the hold %s to the ConfigMapStore %s: %w", h.ID, s.Key, err)
+		return fmt.Errorf("write the hold %s to the ConfigMap %s: %w", h.ID, s.Key, err)
 	}
 	return nil
 }
@@ -132,7 +132,7 @@ func (s *ConfigMapStore) Remove(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	if err := client.IgnoreNotFound(s.patch(ctx, values{id: nil})); err != nil {
-		return fmt.Errorf("remove the hold %s from the ConfigMapStore %s: %w", id, s.Key, err)
+		return fmt.Errorf("remove the hold %s from the ConfigMap %s: %w", id, s.Key, err)
 	}
 	return nil
 }
@@ -155,7 +155,7 @@ func (s *ConfigMapStore) Replace(ctx context.Context, version, id string, by *le
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return "", nil
 	case err != nil:
-		return "", fmt.Errorf("replace the hold %s in the ConfigMapStore %s: %w", id, s.Key, err)
+		return "", fmt.Errorf("replace the hold %s in the ConfigMap %s: %w", id, s.Key, err)
 	}
 	return all.ResourceVersion, nil
 }
@@ -164,7 +164,7 @@ func (s *ConfigMapStore) Replace(ctx context.Context, version, id string, by *le
 const annotationRemovals = "clusterfx.dev/removals"
 
 // Claim records the removal of a Cluster, unless limit others are in the Window. It reports whether the removal is
-// recorded, also earlier, and how many others are. Of processes that share the ConfigMapStore, one at a time records.
+// recorded, also earlier, and how many others are. Of processes that share the ConfigMap, one at a time records.
 func (s *ConfigMapStore) Claim(ctx context.Context, uid types.UID, limit int, now time.Time) (claimed bool, others int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -174,7 +174,7 @@ func (s *ConfigMapStore) Claim(ctx context.Context, uid types.UID, limit int, no
 		return err
 	})
 	if err != nil {
-		return false, others, fmt.Errorf("record a removal in the ConfigMapStore %s: %w", s.Key, err)
+		return false, others, fmt.Errorf("record a removal in the ConfigMap %s: %w", s.Key, err)
 	}
 	return claimed, others, nil
 }

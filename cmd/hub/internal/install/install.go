@@ -164,7 +164,7 @@ func (o Options) grant(kind string, role *rbacv1.ClusterRole) {
 	case "ClusterRole/" + roles.HubRole:
 		role.Rules = o.Rules.Everywhere
 	case "Role/" + roles.HubRole:
-		if role.Namespace != o.AppsNamespace {
+		if !o.Impersonate || role.Namespace != o.AppsNamespace {
 			role.Rules = o.Rules.Own
 		}
 	case "Role/" + eventsRole:
