@@ -73,8 +73,7 @@ func (s *Sharded) Await(ctx context.Context) (permitted context.Context, err err
 	return nil, context.Cause(ctx)
 }
 
-// Confirm returns nil if replicas may work, or an error that matches ErrNotSharded and ends Await's context if the mode has
-// changed. A replica calls it after each claim.
+// Confirm is due after each claim. If the mode has changed, it matches ErrNotSharded, and ends Await's context.
 func (s *Sharded) Confirm(ctx context.Context) error {
 	found, err := s.store.read(ctx)
 	if err != nil {

@@ -14,8 +14,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// leadership elects among replicas that share the remotes. Its loss ends the leader's work, not the term: another candidacy
-// begins.
+// leadership elects among replicas that share the remotes. Its loss ends the leader's work, not the term.
 type leadership struct {
 	options lease.Options
 	within  time.Duration // how long the work of a leadership may take to end

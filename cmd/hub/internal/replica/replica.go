@@ -187,8 +187,7 @@ func (r *Replica) work(ctx, permitted context.Context) error {
 	return nil
 }
 
-// Gate returns the epoch in which this replica may write to a Cluster, or an error that matches shards.ErrNotHeld. It does not
-// block.
+// Gate returns the epoch in which this replica may write to a Cluster, or matches shards.ErrNotHeld. It does not block.
 func (r *Replica) Gate(uid types.UID) (epoch int64, err error) {
 	l := r.life.Load()
 	if l == nil {

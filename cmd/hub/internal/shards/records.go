@@ -32,8 +32,7 @@ type Record struct {
 // Lease is the Lease of a replica.
 type Lease struct {
 	Incarnation string // Incarnation renews the Lease; empty after a release, or when another replica has overwritten it.
-	// Ended has a gate that is closed for good: who ends it has waited; an administrator does not write it. It stays until another
-	// ends.
+	// Ended has a gate closed for good: whoever writes it has waited; an administrator does not write it. It stays until another.
 	Ended   string
 	Leaving bool      // Leaving: the replica is about to end, so that others get its shards.
 	Drained bool      // Drained: an administrator wants the replica to have no shards. Replicas never write it, and keep it.
