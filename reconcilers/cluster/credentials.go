@@ -44,7 +44,7 @@ func (c credentials) lookAgain(at time.Time) credentials {
 
 const expiryWarning = 7 * 24 * time.Hour // expiryWarning is how long before their end long-lived credentials should be renewed.
 
-// expiryShare of a life is left to warn: this hub and cert-manager renew after two thirds, kubelets after 80 %.
+// expiryShare is the divisor of a shorter life: this hub and cert-manager renew after two thirds, kubelets after 80 %.
 const expiryShare = 6
 
 // Messages of CredentialsValid. Other messages are those of kubeconfig, which never contain data of the Secret.

@@ -162,8 +162,8 @@ func (r *reconciler) takeUp(ctx context.Context, cluster *hubv1.Cluster) error {
 	return err
 }
 
-// isClear stops the remote of an earlier Cluster of the same name: another writer removed our finalizer, the Cluster was deleted
-// while the finalizer was added, or the hub's API server lost its data and got them again.
+// isClear stops the remote of an earlier Cluster of the same name. It is left if another writer removed our finalizer, the
+// Cluster was deleted while the finalizer was added, or the hub's API server lost its data and got them again.
 func (r *reconciler) isClear(ctx context.Context, cluster *hubv1.Cluster) (info registry.Status, clear bool) {
 	s := r.memory.of(cluster.Name)
 	if s.removal != nil && !s.removal.isDone() {

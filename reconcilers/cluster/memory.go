@@ -91,7 +91,7 @@ func (m *memory) usersOf(secret string, now time.Time) map[string]time.Duration 
 }
 
 // begin puts Clusters with a recorded identity before new ones: they were Ready, and of two Clusters for one remote the known one
-// has it. A reconcile does not wait: new ones wait as long as the caches took.
+// has it. No reconcile waits, so new ones wait no longer than the caches took to fill.
 //
 // The registry's ranks order what waits for a slot. While slots are free, a new Cluster for a known Cluster's remote would run
 // until the known one is posted, so both orders are needed.

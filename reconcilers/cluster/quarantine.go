@@ -76,7 +76,7 @@ type crashes struct {
 
 const (
 	quarantineBase, quarantineMax = time.Minute, 24 * time.Hour // quarantineBase is how long an app is not started after its first crash. It doubles with every further one, up to quarantineMax.
-	// forgivenAfter Ready crashes are forgotten, provenAfter ends of processes where the app was merely present.
+	// forgivenAfter of Ready forgets crashes; provenAfter, ends of processes where the app was merely present.
 	forgivenAfter, provenAfter = 10 * time.Minute, 5 * time.Second
 )
 

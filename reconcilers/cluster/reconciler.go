@@ -201,7 +201,7 @@ func (r *reconciler) ensure(ctx context.Context, cluster *hubv1.Cluster, found c
 	return remote{r.remarkOn(info, cluster), shows(info, config), suspicion}, nil
 }
 
-// inUse differs from desired while a new server does not respond yet, or the remote has not accepted new credentials.
+// inUse returns the last good ones while a new server does not respond, or the remote does not accept new credentials, yet.
 func (has remote) inUse(found credentials, cluster *hubv1.Cluster, secret client.ObjectKey) (credentials, registry.Status) {
 	info := has.info
 	if !found.Usable() {

@@ -20,7 +20,7 @@ import (
 
 const (
 	secretsInPage = 100 // secretsInPage is how many Secrets one request reads.
-	// worthPages Clusters make pages worthwhile, with up to strangers Secrets of others for each of theirs.
+	// worthPages Clusters are worth pages, with up to strangers Secrets of others for each of theirs.
 	worthPages, strangers = 10, 3
 	pagesTimeout          = 10 * time.Second // pagesTimeout bounds all pages; what is not read by then is read by the reconciles.
 )

@@ -13,11 +13,9 @@ import (
 type Settings struct {
 	Namespace string // Namespace is the credentials namespace, the only one whose Secrets are read. Default clusterfx-system.
 	// Policy limits the credentials that the hub uses; the registry has the same policy. Default: the strictest policy.
-	Policy kubeconfig.Policy
-	// HubID keys the fingerprints in status, so that those of two hubs cannot be compared. Default: no key.
-	HubID string
-	// Concurrency of reconciles. Default 50: each mostly waits for the read of a Secret.
-	Concurrency int
+	Policy      kubeconfig.Policy
+	HubID       string // HubID keys the fingerprints in status, so that those of two hubs cannot be compared. Default: no key.
+	Concurrency int    // Concurrency of reconciles. Default 50: each mostly waits for the read of a Secret.
 	// RemoveWithin bounds cleanup steps and the app's end on deletion; an event names missed steps 3 s later. Default 25 s.
 	RemoveWithin time.Duration
 	// Journal prefixes the ConfigMaps of starts in Namespace; hubs that share Clusters have one each. Default: JournalName.

@@ -20,8 +20,8 @@ import (
 
 // Share is this hub's share, where several have one fleet. Methods are for many goroutines, and do not block.
 type Share interface {
-	// RoleOf returns what this hub does with a Cluster, and for RoleRunner how the status describes it, without Since; zero alone.
-	// The registry has no remote of that name for another UID then.
+	// RoleOf returns what this hub does with a Cluster, and for RoleRunner how the status describes it, without Since: zero for a
+	// hub with all Clusters. The registry then has no remote of that name for another UID.
 	RoleOf(name registry.ClusterName, uid types.UID) (Role, hubv1.RunnerStatus)
 	// Prepared says that a Cluster was reconciled with the RoleWarm: its remote is posted to the registry, or cannot be.
 	Prepared(uid types.UID)

@@ -18,15 +18,15 @@ const (
 	// keepsReady: a Cluster that was Ready keeps its status from the hub's start until its first turn. Unknown until then would look
 	// like the loss of the fleet, and cost two writes and an event each.
 	keepsReady = 30 * time.Second
-	// keepsTaken is after another runner, which may have ended 10 s before; Ready may be True for 25 s at most after that.
+	// keepsTaken is for the report of another runner, which may have ended 10 s before: Ready stays True for 25 s at most.
 	keepsTaken = 10 * time.Second
 	staysNew   = 10 * time.Second // staysNew is how long a Cluster without a status stays without one, in the same way.
 	// settleTime: a starting remote passes three states in a fraction of a second, thousands together when a hub starts.
 	settleTime = time.Second
-	// longStart: before it controllers are not reported one by one; most apps are Ready or failed before a user could read it.
+	// longStart is before controllers are reported one by one: most apps are Ready or have failed before a user could read it.
 	longStart = 10 * time.Second
-	// outrankedFor leaves the report of a higher epoch: a former runner learns that within a few Leases. After it, epochs have begun
-	// again: the installation was made again, and its Clusters kept.
+	// outrankedFor is how long the report of a higher epoch stays: a former runner learns that within a few Leases. After it, epochs
+	// have begun again: the installation was made again, and its Clusters were kept.
 	outrankedFor = time.Minute
 )
 

@@ -51,6 +51,7 @@ func (l *life) beginCall(ctx context.Context, shard int) {
 	}
 }
 
+// call needs l.mu.
 func (l *life) call(shard int, f func()) {
 	l.apps[shard].busy = true
 	l.running.Go(func() {

@@ -78,6 +78,7 @@ func (o *Lookout) running(ctx context.Context) ([]string, error) {
 	return sets.List(live), nil
 }
 
+// decode gets objects of one moment: a Lease without a record's incarnation has lost it.
 func (o *Lookout) decode(all []coordinationv1.Lease) (leases map[string]shards.Lease, records []shards.Record, err error) {
 	leases = map[string]shards.Lease{}
 	for i := range all {

@@ -123,7 +123,7 @@ func (r *Replica) ReadLease(ctx context.Context, name string) error {
 	return nil
 }
 
-// HasEnded: another's Lease is unchanged or missing for the duration. False while this one has no valid Lease or read no others.
+// HasEnded reports whether another replica's Lease is over. It is false while this one's is not valid, or others are not read.
 func (r *Replica) HasEnded(name string) bool {
 	l := r.life.Load()
 	switch {

@@ -39,7 +39,7 @@ type Member struct {
 	Duration time.Duration
 }
 
-// IsOver: the Lease has no incarnation, or has expired by the replica's wall clock, so the result is for people.
+// IsOver reports whether the Lease has no incarnation, or has expired by the replica's wall clock: it is for people.
 func (m Member) IsOver(now time.Time) bool {
 	return m.Lease.Incarnation == "" || now.Sub(m.Lease.Renewed) >= m.Duration
 }

@@ -11,8 +11,7 @@ type Action struct {
 	Name   string
 	Lease  Lease  // Lease to write if the object has its Version; without one it is created.
 	Record Record // Record to write if the object has its Version.
-	// Verify is the holder for Take and Look, zero if free: read its Lease, and ask MayTake. Take needs its yes, Look records only.
-	Verify Holder
+	Verify Holder // Verify is the holder for Take and Look, zero if free: read its Lease, and ask MayTake. Take needs its yes, Look records only.
 }
 
 // ActionKind is the kind of an Action.

@@ -26,9 +26,8 @@ type entry struct {
 }
 
 const (
-	SuspectAfter = 3 // SuspectAfter is the number of ends in a row after which an app starts alone.
-	// forgetAfter is longer than the pauses of a container that ends again and again.
-	forgetAfter = time.Hour
+	SuspectAfter = 3         // SuspectAfter is the number of ends in a row after which an app starts alone.
+	forgetAfter  = time.Hour // forgetAfter is longer than the pauses of a container that ends again and again.
 )
 
 func (l records) begin(name string, uid types.UID, at time.Time, alone bool) {
