@@ -72,9 +72,9 @@ func (f RulesFunc) inCatalog(of ConfigType) func([]json.RawMessage) (catalog.Con
 	}
 }
 
-// ConfigureModules applies the operator's configuration, for tools that grant permissions: Rules and ConfigHubRules then cover
-// all remotes (without overrides, and with each), SelectModules one remote. Only errors in selectors and permissions are
-// reported; a hub checks the rest when it starts.
+// ConfigureModules returns modules with the operator's configuration instead of the default, for tools that grant permissions:
+// Rules and ConfigHubRules then cover all remotes (without overrides, and with each), SelectModules one remote. Only errors in
+// selectors and permissions are reported; a hub checks the rest when it starts.
 func ConfigureModules(modules []Module, configs []moduleconfig.Config) ([]Module, error) {
 	all := slices.Clone(modules)
 	var problems []error

@@ -62,7 +62,8 @@ func hubNamespaces(m Module) []string {
 	return namespaces
 }
 
-// undeclared names the rule for a refused informer, or "" if declared: a grant in one remote would fix that remote only.
+// undeclared names the rule for a refused informer, or "" if declared: then the API server lacks it. To grant an undeclared one
+// fixes one remote only.
 func (d declaration) undeclared(inHub bool, refused *http.Request) (string, state.Problem) {
 	of, rules, problem := requestinfo.Of(refused.URL.Path), "Rules", state.ProblemUndeclaredRule
 	if inHub {

@@ -40,9 +40,9 @@ type EachResult[T any] struct {
 // NotReady reports whether the remote could not be used when its turn came.
 func (r EachResult[T]) NotReady() bool { return errors.Is(r.Err, ErrNotReady) }
 
-// Each calls f for every selected remote, some at a time, and returns the results by name. Remotes do not affect each other. f
-// gets a client as of WithClient, and a context that ends with ctx, the timeout or the remote. Remotes without a call get ctx's
-// error.
+// Each calls f for every selected remote, some at a time, and returns the results sorted by name. Remotes do not affect each
+// other. f gets a client as from WithClient, and a context that ends with ctx, at the timeout, or with the remote's app. When ctx
+// ends, remotes without a call get its error.
 //
 // Each returns within a second of the end of the contexts. A call left behind keeps its goroutine, and reaches nothing once its
 // remote is stopped.

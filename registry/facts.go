@@ -23,8 +23,8 @@ func (f Facts) Labels() map[string]string {
 	return f.inner.Labels()
 }
 
-// Changed returns a source for ControllerBuilder.WatchesRawSource. requests may read from caches; several changes may become one.
-// A panic, or a call longer than a reconcile may take, fails the module.
+// Changed returns a source for ControllerBuilder.WatchesRawSource: requests returns what to reconcile, and may read from caches.
+// Several changes may become one. A panic, or a call longer than a reconcile may take, fails the module.
 func Changed[request comparable](f Facts, requests func(ctx context.Context) []request) source.TypedSource[request] {
 	return source.TypedFunc[request](func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[request]) error {
 		if f.inner == nil {

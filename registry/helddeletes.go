@@ -183,15 +183,15 @@ func publicHold(h ledger.Held) deletes.Hold {
 // Removal is the removal of a Cluster.
 type Removal = deletions.Removal
 
-// AdmitRemoval admits 3 Clusters, or a twentieth of all, within ten minutes; else it wraps deletes.ErrHeld, with a hold of the
-// hub. It waits for requests to the hub.
+// AdmitRemoval returns nil if a Cluster may be removed, with its modules' cleanup: 3, or a twentieth of all, within ten minutes.
+// Else the error wraps deletes.ErrHeld, and the hold is one of the hub. It waits for requests to the hub.
 func (r *Registry) AdmitRemoval(ctx context.Context, one Removal) error {
 	return r.remotes.Apps.Deletes.AdmitRemoval(ctx, one)
 }
 
-// AllowDeletes takes the value of the annotation clusterfx.dev/allow-deletes: ids of holds, each with "=" and the number of
-// objects, separated by commas. Ids not in force have no effect, and a value allows its deletes once. It fails for a bad value,
-// or if the hold cannot be stored.
+// AllowDeletes allows held deletes in a remote by the annotation clusterfx.dev/allow-deletes: ids of holds, each with "=" and the
+// number of objects, separated by commas. Ids not in force there have no effect, and a value allows its deletes once. It fails
+// for a value that it cannot read, or if the hold cannot be stored.
 func (r *Registry) AllowDeletes(ctx context.Context, name ClusterName, value string) error {
 	return r.remotes.Apps.Deletes.Allow(ctx, name, value)
 }

@@ -117,8 +117,7 @@ type Limits struct {
 	// before that counts as a failure. Defaults 30 s and 2 min.
 	StaleAfter, StaleTolerance time.Duration
 	Starts                     int // Starts is how many apps may be built and synced at the same time. Default 64.
-	// MaxObjects and MaxCacheBytes (estimated) bound the cache of an app; over either it ends: OverBudget. Defaults 100 000, 256
-	// MiB.
+	// MaxObjects and MaxCacheBytes (estimated) limit an app's cache; over it, the app ends: OverBudget. Defaults 100 000, 256 MiB.
 	MaxObjects, MaxCacheBytes int
 }
 

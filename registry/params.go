@@ -55,7 +55,7 @@ type Remote struct {
 	Quote         kubeconfig.Quoter     // Quote makes a text of the remote fit for the status of an object that a user owns.
 	Metrics       prometheus.Registerer // Metrics adds the label "cluster", and unregisters all collectors when the app ends.
 
-	// HubID is the UID of the hub's kube-system, or empty; it marks whose an object in a remote is.
+	// HubID is the UID of the hub's kube-system, or empty: modules mark by it which hub an object in a remote is of.
 	HubID     string        `name:"hub-id"`
 	HubClient client.Client `name:"manage-client"` // HubClient has a rate limit of its own, and reads live.
 	// HubCache reads the hub's cache, which all apps share. Reading a kind makes the hub watch it.

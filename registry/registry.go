@@ -31,8 +31,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Registry runs one app per remote and lends out its client, safe for any goroutine, also in callbacks of WithClient. A hub
-// part's own handle: functions given to it run as code of the module, and end with the hub part.
+// Registry runs one app per remote and lends out its client. All methods may be called from any goroutine, also in callbacks of
+// WithClient. A hub part gets its own handle: functions that it gives run as code of the module, and end with the hub part.
 type Registry struct {
 	*core
 	by *contain.Container // the hub part that this handle is for; nil for the hub itself
@@ -68,7 +68,7 @@ type core struct {
 	closed bool
 }
 
-// New checks the modules (names, configuration, needs), and sends no request. The caller must call Shutdown.
+// New returns a registry without remotes, checks names, configuration and needs of modules, and sends nothing. Call Shutdown.
 func New(o Options) (*Registry, error) {
 	if o.Hub == nil || o.HubMapper == nil || o.Scheme == nil {
 		return nil, errors.New("registry: Hub, HubMapper and Scheme are required")
@@ -141,7 +141,7 @@ func (r *Registry) Ensure(name ClusterName, config state.Desired) error {
 	return err
 }
 
-// Relabel posts only labels and annotations, which select modules and middleware, at once, or returns ErrNotFound.
+// Relabel posts only labels and annotations, for modules and middleware. It returns at once, ErrNotFound for an unknown name.
 func (r *Registry) Relabel(name ClusterName, labels, annotations map[string]string) error {
 	a, err := r.actor(name)
 	if err != nil {
@@ -192,7 +192,7 @@ func (r *Registry) Spawn(ctx context.Context, name ClusterName, config state.Des
 	return waitReady(ctx, name, a)
 }
 
-// WaitReady returns ErrNotFound for an unknown or stopped name, or ctx's error with why the remote is not ready.
+// WaitReady waits until the remote is Ready. It returns ErrNotFound (unknown, or stopped meanwhile), or ctx's error with why.
 func (r *Registry) WaitReady(ctx context.Context, name ClusterName) error {
 	a, err := r.actor(name)
 	if err != nil {
@@ -218,8 +218,9 @@ func waitReady(ctx context.Context, name ClusterName, a *actor.Actor) error {
 	}
 }
 
-// Stop forgets a remote. Its app is fenced within microseconds and sends nothing more; then Stop waits for the clean-up. It
-// returns ErrNotFound, ErrSuperseded if a later Ensure wants the remote again, or ctx's error if the clean-up continues.
+// Stop stops a remote and forgets it. Its app is fenced within microseconds and sends nothing more; then Stop waits for the
+// clean-up. It returns ErrNotFound, ErrSuperseded if a later Ensure wants the remote again, or ctx's error if the clean-up
+// continues.
 func (r *Registry) Stop(ctx context.Context, name ClusterName) error {
 	_, err := r.finish(ctx, name, time.Time{})
 	return err
