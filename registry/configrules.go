@@ -29,10 +29,9 @@ type RulesFunc struct {
 	of func(config any) (ConfigRules, error)
 }
 
-// RulesOf returns a RulesFunc that calls rules. T is the type of the module's configuration, as in ConfigOf. The
-// function is called when the hub starts, for the configuration without overrides and with each of them, and later for
-// overrides that apply to a remote together. It must return the same for equal configurations, and must not block; a
-// panic is an error in the configuration.
+// RulesOf returns a RulesFunc for the configuration T, as in ConfigOf. It runs when the hub starts, without overrides and with
+// each, and later for those of a remote. It must return the same for equal configurations and must not block; a panic is an error
+// in the configuration.
 func RulesOf[T any](rules func(config T) ConfigRules) RulesFunc {
 	return RulesFunc{of: func(config any) (found ConfigRules, err error) {
 		typed, ok := config.(T)
@@ -73,10 +72,9 @@ func (f RulesFunc) inCatalog(of ConfigType) func([]json.RawMessage) (catalog.Con
 	}
 }
 
-// ConfigureModules returns the modules with the operator's configuration, for tools that grant permissions: Rules and
-// ConfigHubRules then have the permissions for all remotes together (without overrides, and with each of them), and SelectModules
-// returns them for one remote. Before, they are those of the default configuration. Modules select remotes as the configuration
-// says. Only errors in selectors and in permissions are reported; a hub checks the whole configuration when it starts.
+// ConfigureModules returns modules with the operator's configuration instead of the default, for tools that grant permissions:
+// Rules and ConfigHubRules then cover all remotes (without overrides, and with each), SelectModules one remote. Only errors in
+// selectors and permissions are reported; a hub checks the rest when it starts.
 func ConfigureModules(modules []Module, configs []moduleconfig.Config) ([]Module, error) {
 	all := slices.Clone(modules)
 	var problems []error

@@ -21,7 +21,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// declaration is the permissions that a module declares.
 type declaration struct {
 	module     string
 	remote     []rbacv1.PolicyRule // with those of the registry itself
@@ -29,8 +28,7 @@ type declaration struct {
 	namespaces []string // namespaces limit some or all of the rules for the hub.
 }
 
-// undeclaredIn is for an app that runs some modules at a remote with these labels. Other modules watch the remote from
-// their hub parts.
+// undeclaredIn is for an app with some modules at a remote. Other modules watch the remote from their hub parts.
 func undeclaredIn(modules catalog.Catalog, run []catalog.Choice, labels map[string]string) app.Undeclared {
 	return func(module string, refused *http.Request) (string, state.Problem) {
 		if i := slices.IndexFunc(run, func(c catalog.Choice) bool { return c.Name == module }); i >= 0 {
@@ -64,8 +62,8 @@ func hubNamespaces(m Module) []string {
 	return namespaces
 }
 
-// undeclared names the rule that an informer with a refused request needs, and is empty if the module declares it: then
-// the API server lacks it. Granting an undeclared one in a remote would fix that remote only.
+// undeclared names the rule for a refused informer, or "" if declared: then the API server lacks it. To grant an undeclared one
+// fixes one remote only.
 func (d declaration) undeclared(inHub bool, refused *http.Request) (string, state.Problem) {
 	of, rules, problem := requestinfo.Of(refused.URL.Path), "Rules", state.ProblemUndeclaredRule
 	if inHub {

@@ -23,7 +23,6 @@ type EachOptions struct {
 	Timeout time.Duration
 }
 
-// Defaults of EachOptions.
 const (
 	defaultEachConcurrency = 16
 	defaultEachTimeout     = 30 * time.Second
@@ -33,8 +32,7 @@ const (
 type EachResult[T any] struct {
 	Cluster ClusterName
 	Value   T // Value is the function's result, also beside an error.
-	// Err is the function's error as it is, or why it was not called or did not return: ErrNotReady,
-	// context.DeadlineExceeded, its panic.
+	// Err is the function's error as it is, or ErrNotReady, context.DeadlineExceeded, or its panic.
 	Err      error
 	Duration time.Duration // Duration is 0 for a remote that is not ready.
 }
@@ -42,12 +40,12 @@ type EachResult[T any] struct {
 // NotReady reports whether the remote could not be used when its turn came.
 func (r EachResult[T]) NotReady() bool { return errors.Is(r.Err, ErrNotReady) }
 
-// Each calls f for every selected remote, some at a time, and returns the results sorted by name. A failed or slow
-// remote does not affect the others. f gets a client as WithClient lends it, and a context that ends with ctx, at the
-// timeout, or when the remote is stopped. When ctx ends, remotes without a call get its error.
+// Each calls f for every selected remote, some at a time, and returns the results sorted by name. Remotes do not affect each
+// other. f gets a client as from WithClient, and a context that ends with ctx, at the timeout, or with the remote's app. When ctx
+// ends, remotes without a call get its error.
 //
-// Each returns when all calls have ended or are left behind, one second after the end of their context. Such a call
-// keeps its goroutine until it returns, and can reach nothing once its remote is stopped.
+// Each returns within a second of the end of the contexts. A call left behind keeps its goroutine, and reaches nothing once its
+// remote is stopped.
 func Each[T any](
 	ctx context.Context, r *Registry, o EachOptions, f func(context.Context, ClusterName, client.Client) (T, error),
 ) []EachResult[T] {

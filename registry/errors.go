@@ -20,16 +20,13 @@ var (
 	ErrNotReady      = errors.New("remote is not ready") // ErrNotReady is matched by every NotReadyError.
 	// ErrStopped is the cause with which contexts end when an app is stopped, and the error of its later requests.
 	ErrStopped = app.ErrStopped
-	// ErrReplaced is the cause with which a lease's context ends, ten seconds after another app has replaced the one
-	// that lent its client. It matches ErrStopped.
+	// ErrReplaced is the cause of a lease's context ten seconds after another app has replaced its app. It matches ErrStopped.
 	ErrReplaced = app.ErrReplaced
 	// ErrSuperseded is returned by Stop when Ensure registers the remote again before it was forgotten.
 	ErrSuperseded = errors.New("the remote was registered again")
-	// ErrNotLeader says that this hub may not write, because another hub leads. The errors of a gate (Options.Gate), of
-	// a Leader, and of WithClient on a standby match it.
+	// ErrNotLeader says that another hub leads. Errors of Options.Gate, a Leader, and WithClient on a standby match it.
 	ErrNotLeader = app.ErrNotLeader
-	// ErrElsewhere says that another replica runs the remote, or will run it. The errors of a gate (Options.Gate) and
-	// of WithClient match it.
+	// ErrElsewhere says that another replica runs the remote, or will. Errors of Options.Gate and WithClient match it.
 	ErrElsewhere = errors.New("another replica of the hub runs the remote")
 	ErrClosed    = errors.New("the registry is shut down") // ErrClosed is returned once the registry has been shut down.
 )

@@ -12,8 +12,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
 )
 
-// Facts are what the hub knows of a Cluster now. They change while an app runs, so a module must read them when it uses
-// them. The zero Facts, as in a test of a module, have none.
+// Facts are what the hub knows of a Cluster now: a module must read them when it uses them. The zero Facts have none.
 type Facts struct{ inner *actor.Facts }
 
 // Labels returns the labels of the Cluster, which must not be changed.
@@ -24,9 +23,8 @@ func (f Facts) Labels() map[string]string {
 	return f.inner.Labels()
 }
 
-// Changed returns a source for ControllerBuilder.WatchesRawSource: requests returns what to reconcile after the facts
-// have changed. It may read from caches; several changes may become one. A panic, or a call longer than a reconcile may
-// take, fails the module.
+// Changed returns a source for ControllerBuilder.WatchesRawSource: requests returns what to reconcile, and may read from caches.
+// Several changes may become one. A panic, or a call longer than a reconcile may take, fails the module.
 func Changed[request comparable](f Facts, requests func(ctx context.Context) []request) source.TypedSource[request] {
 	return source.TypedFunc[request](func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[request]) error {
 		if f.inner == nil {

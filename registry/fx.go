@@ -26,8 +26,7 @@ type params struct {
 	// Lifecycle builds the hub parts before the manager starts, and runs their hooks when it has ended.
 	Lifecycle  fx.Lifecycle
 	Shutdowner fx.Shutdowner
-	// Options are what only the program knows (policy, limits, the hub's id). FX sets Hub, HubMapper, HubCache, Scheme,
-	// Log, Modules, Shared and Middleware.
+	// Options are what only the program knows. FX sets Hub, HubMapper, HubCache, Scheme, Log, Modules, Shared and Middleware.
 	Options Options `optional:"true"`
 }
 
@@ -98,8 +97,7 @@ func sharedValues(all []Shared) []catalog.Shared {
 
 const middlewareGroup = "clusterfx-middleware"
 
-// WithMiddleware adds a middleware, in the hub part of a module or in the options of the hub. See AsMiddleware for one
-// that needs values of the App.
+// WithMiddleware adds a middleware in a hub part or the hub's options. AsMiddleware is for one that needs values of the App.
 func WithMiddleware(d Middleware) fx.Option {
 	return fx.Supply(fx.Annotate(d, fx.ResultTags(`group:"`+middlewareGroup+`"`)))
 }

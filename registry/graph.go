@@ -62,7 +62,7 @@ type hubValues struct {
 	Objects *hubobjects.Source
 }
 
-// hubValuesOf decorates the values that lead to the hub, so that they are known to be the module's.
+// hubValuesOf decorates the values that lead to the hub as the module's.
 func (g appGraph) hubValuesOf(e *app.Epoch, m catalog.Choice) fx.Option {
 	type in struct {
 		fx.In
@@ -102,8 +102,7 @@ func (s cleanupSteps) convert() []app.CleanupStep {
 	return steps
 }
 
-// AppGraph returns the options of an App that runs these modules, for tools that inspect the graph. They lack the
-// values that hub parts share. An App cannot be built from them: their values are empty.
+// AppGraph returns the App's options for tools, without values that hub parts share. No App can be built: values are empty.
 func (o Options) AppGraph(modules ...Module) fx.Option {
 	var g appGraph
 	for _, m := range inCatalog(modules) {

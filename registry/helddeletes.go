@@ -113,7 +113,7 @@ func (r *Registry) keepHolds() {
 	})
 }
 
-// logged returns values for log lines. The names in a hold are texts of a remote.
+// logged is for log lines. The names in a hold are texts of a remote.
 func logged(h ledger.Held) []any {
 	about := []any{"hold", h.ID, "module", h.Module, "resource", h.Resource.String(), "cluster", string(h.Target), "fleet", h.Fleet}
 	if h.Cause != "" {
@@ -183,16 +183,15 @@ func publicHold(h ledger.Held) deletes.Hold {
 // Removal is the removal of a Cluster.
 type Removal = deletions.Removal
 
-// AdmitRemoval returns nil if a Cluster may be removed, which runs the cleanup of its modules. Within ten minutes it
-// admits 3 Clusters, or a twentieth of all; for others its error wraps deletes.ErrHeld, and the hold is one of the hub.
-// It waits for requests to the hub.
+// AdmitRemoval returns nil if a Cluster may be removed, with its modules' cleanup: 3, or a twentieth of all, within ten minutes.
+// Else the error wraps deletes.ErrHeld, and the hold is one of the hub. It waits for requests to the hub.
 func (r *Registry) AdmitRemoval(ctx context.Context, one Removal) error {
 	return r.remotes.Apps.Deletes.AdmitRemoval(ctx, one)
 }
 
-// AllowDeletes allows held deletes in a remote by the value of the annotation clusterfx.dev/allow-deletes of its Cluster: the id
-// of a hold, "=" and the number of objects, several separated by commas. Ids that are not in force there have no effect, and the
-// same value allows its deletes only once. It fails for a value that it cannot read, and if the hold cannot be stored.
+// AllowDeletes allows held deletes in a remote by the annotation clusterfx.dev/allow-deletes: ids of holds, each with "=" and the
+// number of objects, separated by commas. Ids not in force there have no effect, and a value allows its deletes once. It fails
+// for a value that it cannot read, or if the hold cannot be stored.
 func (r *Registry) AllowDeletes(ctx context.Context, name ClusterName, value string) error {
 	return r.remotes.Apps.Deletes.Allow(ctx, name, value)
 }

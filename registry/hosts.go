@@ -35,7 +35,6 @@ import (
 
 // This file makes what the parts of a registry share: a Host of the package app within a Host of the package actor.
 
-// newAppHost also returns the function that ends the contexts of the Apps.
 func newAppHost(o Options) (*app.Common, context.CancelFunc) {
 	root := o.Root
 	if root == nil {
@@ -109,8 +108,7 @@ func (r *Registry) changed(e actor.Event) {
 	r.events.publish(Event{Name: e.Name, Kind: EventKind(e.Kind), Epoch: e.Epoch})
 }
 
-// Limits of starts and first contacts. A start keeps its slot while the app is built and gets its initial objects; a
-// first contact as long as a healthy API server needs to respond.
+// A start has its slot until its initial objects are there, a first contact as long as a healthy API server responds.
 const (
 	startTurn   = 5 * time.Second
 	contacts    = 64
@@ -122,8 +120,7 @@ func (r *Registry) hubTransportFor(name ClusterName) http.RoundTripper {
 	if r.appsNamespace == "" {
 		return r.hubTransport
 	}
-	// Without groups in the request the API server adds those of the ServiceAccount. Groups in the request would need
-	// permission to impersonate groups.
+	// Without groups the API server adds those of the ServiceAccount; groups would need permission to impersonate them.
 	return clienttransport.NewImpersonatingRoundTripper(
 		clienttransport.ImpersonationConfig{UserName: rbac.HubUser(r.appsNamespace, string(name))}, r.hubTransport,
 	)
@@ -141,8 +138,7 @@ func tracerFor(p trace.TracerProvider) *telemetry.Tracer {
 
 func (r *Registry) isHub(id string) bool { return id == r.hubID && !r.allowHub }
 
-// claim claims a cluster for a remote, and returns the name of an older remote that has it. A younger remote that loses
-// its claim is probed at once, and learns of it.
+// claim returns an older remote of that cluster. A younger remote that loses its claim is probed at once, and learns of it.
 func (r *Registry) claim(id string, name ClusterName, since time.Time) (holder ClusterName) {
 	if r.allowTwin {
 		return ""

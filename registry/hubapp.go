@@ -28,9 +28,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/hubpart"
 )
 
-// HubPart is everything that the hub part of a module may ask for, beside fx.Shutdowner, which ends the hub. Embed it
-// into the module's Params, or ask for single values by type (and name). An unnamed value belongs to the hub's cluster.
-// All values end with this life of the hub part.
+// HubPart is all that a hub part may ask for, beside fx.Shutdowner, which ends the hub. Embed it into Params, or ask by type (and
+// name); unnamed is of the hub's cluster. Values end with this life of the hub part.
 type HubPart struct {
 	fx.In
 
@@ -57,10 +56,9 @@ type HubPart struct {
 	Options Options
 }
 
-// SetDegraded reports that a hub part runs but lacks something outside of the hub, such as a database. The reason is a
-// word in CamelCase, and the message names the problem and the response. Both appear in Registry.HubParts, the log and
-// the metrics, and in /readyz?verbose without the message. The hub stays ready. An empty reason ends the state, as does
-// the end of this life. A call returns at once, and is cheap if it changes nothing.
+// SetDegraded reports that a hub part lacks something outside of the hub. The reason is in CamelCase, the message names problem
+// and response. Both appear in Registry.HubParts, log and metrics, and /readyz?verbose has the reason. The hub stays ready. An
+// empty reason, or the end of this life, ends it. A call is cheap if it changes nothing.
 type SetDegraded func(reason, message string)
 
 // HubPartOptions are what the program gives to the hub parts of modules.
@@ -69,8 +67,7 @@ type HubPartOptions struct {
 	// Manager returns options of a part's manager; Cache, Client and NewClient are used. Default: controller-runtime's.
 	Manager func() ctrl.Options
 	Changed func() // Changed is called after a hub part has changed its state. It must return at once. Default: nil.
-	// Leader elects the replica that runs the hub parts OnLeader, if several replicas share the remotes. With a Leader,
-	// each module with a hub part must set ModuleOptions.HubRuns, or New fails. Default: nil, the hub is alone.
+	// Leader elects the replica for OnLeader; then each module with a hub part must set HubRuns. Default: nil, the hub is alone.
 	Leader Leader
 }
 
@@ -176,8 +173,7 @@ func (g *hubGraph) values(l *hubpart.Run) partValues {
 	}
 }
 
-// HubPartGraph returns the options of the App of a module's hub part, for tools that inspect its graph. It uses the
-// fields Modules, ModuleConfigs and HubParts. An App cannot be built from them: their values are empty.
+// HubPartGraph is for tools; it uses Modules, ModuleConfigs and HubParts. No App can be built from it: values are empty.
 func (o Options) HubPartGraph(m Module) fx.Option {
 	g := &hubGraph{entry: &catalog.Item{Module: m.inner}, options: o, shutdowner: noShutdowner{}}
 	for _, one := range inCatalog(o.Modules) {

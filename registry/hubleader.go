@@ -11,32 +11,25 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/catalog"
 )
 
-// HubRuns says in which replicas a hub part runs, if several replicas share the remotes: each runs the apps of its own
-// remotes, and its Registry knows no others.
+// HubRuns says in which replicas a hub part runs, if several share the remotes: each Registry has its own remotes only.
 type HubRuns string
 
 const (
-	// OnLeader means the one replica that leads. It is for controllers of objects of the hub, which need no remote; its
-	// Registry has the remotes of that replica only.
+	// OnLeader is the leading replica, for controllers of hub objects that need no remote. Its Registry has its remotes only.
 	//
-	// The hub part has one life for each leadership. While the replica does not lead, each request that may change
-	// something in the hub fails with ErrNotLeader, and events are dropped.
+	// It has one life for each leadership. Otherwise requests that may change the hub fail with ErrNotLeader; events are dropped.
 	OnLeader HubRuns = "OnLeader"
-	// WithRemotes means every replica, each with a Registry of its own remotes: Each, List, Follow and registry/watch
-	// are about these, and WithClient of another remote returns an error.
+	// WithRemotes is every replica: Each, List, Follow and registry/watch have its remotes, and WithClient fails for others.
 	WithRemotes HubRuns = "WithRemotes"
 )
 
 // Leader tells whether this replica leads; at most one does. All methods may be called from any goroutine.
 type Leader interface {
-	// Await returns when this replica leads, or with the cause of ctx if ctx ends first. The context that it returns
-	// ends, with a cause that matches ErrNotLeader, when this replica no longer leads, but not with ctx. Then the
-	// caller must end its work and call ended, whether or not the leadership has ended. This replica does not lead
-	// again before that, unless the work takes too long.
+	// Await returns when this replica leads, or with ctx's cause. The returned context ends, with a cause that matches ErrNotLeader,
+	// with the leadership, not with ctx. The caller must then end its work and call ended; before that, this replica leads again
+	// only if the work takes too long.
 	Await(ctx context.Context) (leads context.Context, ended func(), err error)
-	// Check returns an error that matches ErrNotLeader unless this replica leads now. It must not block: it is called
-	// before each write.
-	Check() error
+	Check() error // Check matches ErrNotLeader unless this replica leads now. It is called before each write, and must not block.
 }
 
 func checkHubRuns(o Options, modules catalog.Catalog) error {

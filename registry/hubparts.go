@@ -102,8 +102,7 @@ func (r *Registry) hubPartStates() []telemetry.HubPart {
 	return all
 }
 
-// WatchProgress makes the queue of a controller of a hub part, as inner does, and watches its progress. Controllers of
-// ctrl.Request need no call. Without a hub part's manager it returns inner.
+// WatchProgress makes and watches a controller's queue. ctrl.Request needs no call; without a hub part it returns inner.
 func WatchProgress[request comparable](manager ctrl.Manager, controller string, inner liveness.NewQueue[request]) liveness.NewQueue[request] {
 	return hubpart.WatchProgress(manager, controller, inner)
 }

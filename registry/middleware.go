@@ -9,17 +9,15 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Middleware changes requests of apps to some remotes: it changes the limits of their apps, or wraps the transport of
-// each request. It applies to the manager's client and cache, to every client made of the app's *rest.Config, and to
-// the clients that WithClient and WithCluster lend out, but not to probes.
+// Middleware changes limits, or wraps requests, of some apps: those of the manager, of clients made of *rest.Config, and of
+// leases (WithClient, WithCluster), but not probes.
 type Middleware struct {
 	Name  string // Name names the middleware in errors. Required.
 	Order int    // Order is its place: a lower Order sees a request first; at the same Order the names decide. Default 0.
 	// Select picks remotes by Name, Labels and Annotations, and gets nothing else. It is called again when these change, so that a
 	// label can switch a middleware. It must return at once: the remote's actor waits for it. Default: all.
 	Select func(Status) bool
-	// Client gets the limits of the Cluster and returns the limits to use. Changed limits replace the running app. It
-	// must return at once. Default: nil.
+	// Client turns the Cluster's limits into those to use, at once. Changed limits replace the running app. Default: nil.
 	Client func(state.ClientLimits) state.ClientLimits
 	// Transport wraps the round-tripper of one app. The result must be safe for many goroutines, keep http.RoundTripper's contract,
 	// and return when the request's context ends. It sits within the deadline and before the rate limit, so it may send a request

@@ -35,39 +35,30 @@ type Module struct {
 // ModuleOptions are the parts of a module.
 type ModuleOptions struct {
 	Description string // Description is one sentence for people who choose among modules.
-	// Remote goes into the app of every remote that runs the module. It may ask for everything in the struct Remote,
-	// and for nothing of another module.
+	// Remote goes into the app of every remote that runs the module. It may ask for struct Remote, and nothing of other modules.
 	Remote fx.Option
-	// Hub goes into an App of its own, which runs once. It may ask for everything in HubPart, for results of any module's
-	// ForHubParts, and for nothing else of another module. A module with only a hub part is not shown for any remote.
+	// Hub goes into an App of its own, which runs once. It may ask for all in HubPart and results of ForHubParts, and nothing else
+	// of other modules. A module with only a hub part is not shown for any remote.
 	Hub fx.Option
-	// HubRuns says in which replicas Hub runs, if several share the remotes. There is no default: such a hub does not
-	// start with a hub part that does not say it. A hub that is alone runs every hub part.
+	// HubRuns says where Hub runs, if replicas share remotes; such a hub requires it. A hub alone runs every hub part.
 	HubRuns HubRuns
-	// ForHubParts are constructors for the hub part of every module: each hub part that asks for their result gets a
-	// value of its own, made of its own manager and Registry. Default: none.
+	// ForHubParts are constructors for every hub part: each that asks has its own value, of its manager and Registry. Default: none.
 	ForHubParts fx.Option
 	Select      Selector   // Select picks remotes. Default: all.
 	Config      ConfigType // Config is filled in by the operator and given to both parts as a value; see ConfigOf. Default: none.
-	// CacheFilters say which objects the module needs from the caches of remotes, one filter for a kind. The
-	// configuration can add others, see ConfigOf. Default: all objects of the kinds that it reads.
+	// CacheFilters select cached objects, one filter for a kind; ConfigOf may add others. Default: all of the kinds that it reads.
 	CacheFilters []CacheFilter
-	// Rules are the permissions that Remote needs in a remote, HubRules those that the module needs in the hub. The hub
-	// prints ClusterRoles for them, and checks them at each remote: a module that lacks one waits, its status names the
-	// permission, and the other modules run. Default: none, no check.
+	// Rules are needed in a remote, HubRules in the hub. The hub prints ClusterRoles and checks them at each remote: a module that
+	// lacks one waits and its status names it; others run. Default: none, no check.
 	Rules, HubRules []rbacv1.PolicyRule
-	// HubNamespaces limits HubRules to namespaces of the hub, which must exist: the hub prints a Role for each. Rules
-	// on Clusters and on paths apply to the whole hub in any case, because these have no namespace. Name groups and
-	// resources: a rule with "*" counts as one on kinds with a namespace. CredentialsNamespace stands for the namespace
-	// of the hub's Secrets. Default: none, HubRules apply to all namespaces.
+	// HubNamespaces limits HubRules to existing namespaces, with a Role each, but not rules on Clusters and paths. Name groups and
+	// resources: "*" counts as a kind with a namespace. CredentialsNamespace is that of the Secrets. Default: none, all namespaces.
 	HubNamespaces []string
-	// RulesOf returns permissions that follow from the configuration, in addition to Rules and HubRules. At a remote
-	// the overrides that apply there count. Default: none.
+	// RulesOf adds to Rules and HubRules what the configuration needs, at a remote with its overrides. Default: none.
 	RulesOf RulesFunc
 	// Deletes limits the deletes of the module; see package registry/deletes. Default: the limits of every module.
 	Deletes deletes.Limits
-	// Inputs are the kinds of values outside of Kubernetes that users write for the module, as in a bucket of NATS.
-	// Tools check a value before they write it. Default: none.
+	// Inputs are values outside of Kubernetes that users write, as in a NATS bucket; tools check them before. Default: none.
 	Inputs []Input
 }
 
@@ -77,8 +68,7 @@ type Input struct {
 	Check func(value []byte) error // Check returns an error that names the wrong field of a value.
 }
 
-// CredentialsNamespace stands for Options.CredentialsNamespace in ModuleOptions.HubNamespaces, or for the namespace
-// default if that is not set.
+// CredentialsNamespace in HubNamespaces stands for Options.CredentialsNamespace, or for default if that is not set.
 const CredentialsNamespace = "(credentials)"
 
 // Selector selects the remotes that run a module. The zero Selector selects all.
@@ -87,14 +77,11 @@ const CredentialsNamespace = "(credentials)"
 // (APIs, version) decide whether a selected module can run: one that cannot is left out of the app and waits, and the
 // others run. A change of either replaces the app.
 type Selector struct {
-	// Labels match the labels of the Cluster. Default: nil, all. spec.modules that names the module goes before Labels,
-	// and the field clusters of the operator's configuration replaces them.
+	// Labels match the Cluster's. Default: all. A name in spec.modules goes first; the configuration's clusters replaces them.
 	Labels labels.Selector
-	// OnRequest limits the module to remotes whose spec.modules names it, or that the field clusters of the operator's
-	// configuration selects. Default: false, a module is on.
+	// OnRequest is for remotes whose spec.modules names it, or that the configuration's clusters selects. Default: false, it is on.
 	OnRequest bool
-	// Requires are kinds that the remote must serve: the module waits until it does, and stops when it no longer does.
-	// The hub looks for a missing kind every ten seconds. Default: none.
+	// Requires are kinds that the remote must serve, else the module waits or stops. Looked for every ten seconds. Default: none.
 	Requires []schema.GroupVersionKind
 	// MinVersion is the first version of Kubernetes that the module works with, such as "1.30", and BelowVersion the first later one
 	// that it does not work with. Pre-releases and builds of vendors count as the version that they are based on. Default: "", any.
@@ -115,11 +102,9 @@ type CacheFilter struct {
 	// Object is an empty object of the kind. The filter holds for typed objects, unstructured ones and metadata.
 	Object client.Object
 	// Labels and Fields select objects, by the API server, which accepts few fields. Default: all objects.
-	Labels labels.Selector
-	Fields fields.Selector
-	// Namespaces selects namespaces, within spec.namespaces of the Cluster. It does not apply to a kind without
-	// namespaces. Default: all.
-	Namespaces []string
+	Labels     labels.Selector
+	Fields     fields.Selector
+	Namespaces []string // Namespaces selects within spec.namespaces of the Cluster, for kinds with a namespace. Default: all.
 	// Transform removes fields from an object before it is stored. It must not keep the object, must not block, and may be called
 	// more than once for an object. The object has the type that the module reads: a *metav1.PartialObjectMetadata for metadata. A
 	// panic fails the module. Default: objects are stored whole but for managedFields.
@@ -136,8 +121,7 @@ func boundFilters(filters []CacheFilter) []boundcache.Filter {
 
 const modulesGroup = "clusterfx-modules"
 
-// AsCleanup marks a constructor of a CleanupStep, for an fx.Provide in the remote part of a module. It may ask for
-// everything in Remote.
+// AsCleanup marks a CleanupStep's constructor, for fx.Provide in a remote part. It may ask for everything in Remote.
 func AsCleanup(constructor any) any {
 	return fx.Annotate(constructor, fx.ResultTags(`group:"clusterfx-cleanup"`))
 }
@@ -180,8 +164,7 @@ func (m Module) HubRuns() HubRuns { return HubRuns(m.inner.HubRuns) }
 // HasHubPart reports whether the module has a hub part.
 func (m Module) HasHubPart() bool { return m.inner.Hub != nil }
 
-// Rules returns the permissions needed in a remote, with those that follow from the configuration; see
-// ConfigureModules. Callers must not change them.
+// Rules returns the permissions needed in a remote, see ConfigureModules. Callers must not change them.
 func (m Module) Rules() []rbacv1.PolicyRule {
 	return slices.Concat(m.inner.Rules, m.configRules().Remote)
 }
@@ -288,8 +271,7 @@ func (o Options) locatedModules() []catalog.Module {
 	return all
 }
 
-// newCatalog reports all errors: in names, selectors, configurations, and the graph of every module alone and together
-// with the others. It builds nothing and sends no request.
+// newCatalog reports all errors, of every module alone and of all together. It builds nothing and sends no request.
 func newCatalog(o Options) (catalog.Catalog, error) {
 	all, err := catalog.New(catalog.Options{Modules: o.locatedModules(), Scheme: o.Scheme, SharedBy: declaredBy})
 	if err != nil {

@@ -28,11 +28,9 @@ type Options struct {
 	Hub       *rest.Config
 	HubMapper meta.RESTMapper // HubMapper maps kinds of the hub. Required.
 	HubCache  client.Reader   // HubCache is the manage-cache of the apps. Default: a reader whose every read fails.
-	// HubID is the UID of the hub's kube-system Namespace. A remote with this id is refused unless AllowHub is set.
-	// Default "": not checked.
+	// HubID is the UID of the hub's kube-system: a remote with this id needs AllowHub. Default "": not checked.
 	HubID string
-	// Scheme is shared by all apps. Hub parts may add kinds in an invoke; once the hub's manager has started it must
-	// not change. Required.
+	// Scheme is shared by all apps; hub parts may add kinds in an invoke, not later. Required.
 	Scheme        *runtime.Scheme
 	Modules       []Module
 	ModuleConfigs []moduleconfig.Config // ModuleConfigs are the operator's. Default: none.
@@ -43,16 +41,13 @@ type Options struct {
 	Log        logr.Logger       // Log is the parent of every app's logger. Default: discards.
 	// Explain completes a message of the log with advice for the problem, which is not zero. Default: as it is.
 	Explain func(message string, problem state.Problem) string
-	// Secrets receives the credentials of all remotes and of the hub; the loggers of the registry, apps and hub parts
-	// replace them. Default: a Redactor of the registry.
+	// Secrets receives the credentials of all remotes and the hub; loggers replace them. Default: a Redactor of the registry.
 	Secrets  *kubeconfig.Redactor
 	HubParts HubPartOptions        // HubParts are for FX. Default: nothing.
 	Metrics  prometheus.Registerer // Metrics registers the collectors of the apps. Default: a registry of its own.
-	// AggregateMetrics counts all remotes together in the registry's own metrics, for large fleets. Metrics of modules
-	// keep the label. Default: a series of each remote.
+	// AggregateMetrics counts all remotes together, but for metrics of modules. Default: a series of each remote.
 	AggregateMetrics bool
-	// Traces receives the spans of apps, probes, leases, reconciles and requests. No header carries them to a remote.
-	// Default: no spans, at no cost.
+	// Traces receives all spans; no header carries them to a remote. Default: none, at no cost.
 	Traces  trace.TracerProvider
 	Replica string // Replica names this process in user agents and among its replicas. Default "hub".
 	// Gate refuses each mutating request of a remote's app, and of leases of its client, while it returns an error. It keeps a hub
@@ -65,26 +60,22 @@ type Options struct {
 	// in a remote belong to the process whose Gate is open for it, and the term must change whenever another process
 	// had the remote. Alive must not block, and needs Gate and Replica. Default: this process has all remotes.
 	Alive func(replica string) bool
-	// Overloaded reports whether the hub has more work than it can do in time, for example because it renews its Lease
-	// late. Then fewer apps start and fewer new remotes are contacted at the same time, down to one, since a hub whose
-	// Lease ends would have to begin all starts again. It must not block. Default: never.
+	// Overloaded reports that the hub is late, as with its Lease. Then fewer apps start and fewer new remotes are contacted at a
+	// time, down to one, since a hub whose Lease ends begins all starts again. It must not block. Default: never.
 	Overloaded func() bool
-	// Impersonate makes every app act at the hub's API server as a ServiceAccount of its own (see rbac.HubUser). The
-	// hub needs permission to impersonate the ServiceAccounts of AppsNamespace, and these need the permissions of their
-	// modules. They need not exist. Default: apps act as the hub.
+	// Impersonate has each app act at the hub as its own ServiceAccount (rbac.HubUser), which need not exist but needs its modules'
+	// permissions; the hub must be allowed to impersonate them. Default: as the hub.
 	Impersonate bool
 	// AppsNamespace is the namespace of these ServiceAccounts, and must hold nothing else. Required with Impersonate.
 	AppsNamespace string
-	// Root gives values, such as labels of profiles, to every context of the registry. Its end does not end the
-	// registry; call Shutdown for that. Default: context.Background().
+	// Root gives values to every context; its end does not replace Shutdown. Default: context.Background().
 	Root    context.Context   //nolint:containedctx // It is an argument of New.
 	Epochs  *atomic.Int64     // Epochs counts epochs across registries of one process. Default: a counter of the registry.
 	Journal Journal           // Journal records which apps are being started. Default: none.
 	Monitor *liveness.Monitor // Monitor watches the controllers of hub parts, and probes use its pulse. Default: none.
 	// Holds is the ConfigMap that keeps the holds of deletes over a restart. Default: they end with the registry.
 	Holds client.ObjectKey
-	// CredentialsNamespace has the credentials of remotes. Remote.HubObjects delivers no object of it, and no Secrets
-	// at all if it is not known. Default "": not known.
+	// CredentialsNamespace: Remote.HubObjects delivers no object of it, and no Secrets if it is not known. Default "": not known.
 	CredentialsNamespace string
 	Now                  func() time.Time // Now is the clock of holds. Default: time.Now.
 	// AllowHub permits the hub's own cluster as a remote, AllowDuplicates several names for one cluster. Default: false.
@@ -126,8 +117,7 @@ type Limits struct {
 	// before that counts as a failure. Defaults 30 s and 2 min.
 	StaleAfter, StaleTolerance time.Duration
 	Starts                     int // Starts is how many apps may be built and synced at the same time. Default 64.
-	// MaxObjects bounds the objects in the cache of an app, of all kinds together, MaxCacheBytes their memory, by an
-	// estimate. An app over either limit ends with the reason OverBudget. Defaults 100 000 and 256 MiB.
+	// MaxObjects and MaxCacheBytes (estimated) limit an app's cache; over it, the app ends: OverBudget. Defaults 100 000, 256 MiB.
 	MaxObjects, MaxCacheBytes int
 }
 
@@ -151,13 +141,11 @@ func orDefault[T int | time.Duration](v, otherwise T) T {
 	return otherwise
 }
 
-// Journal records which apps are being started, in a place that survives a crash of the hub. A module that takes the
-// whole process down cannot be contained, but the next process starts such apps with care (see state.CrashRecord). A
-// journal prevents no start: an app whose Begin fails is started anyway.
+// Journal records starts where they survive a crash: a module may take the process down, and the next starts such apps with care
+// (state.CrashRecord). An app whose Begin fails is started anyway.
 type Journal interface {
-	// Begin notes that an app is about to start. It returns when the note would survive a crash, or with an error if it
-	// was not written before ctx ended. Alone says that no other app starts until End. The journal must log its
-	// failures for operators; the registry logs them for debugging only.
+	// Begin returns when the note of a start would survive a crash, or with an error by the end of ctx. Alone: no other app starts
+	// until End. The journal must log its failures for operators.
 	Begin(ctx context.Context, name ClusterName, alone bool) error
 	End(name ClusterName) // End notes that the app has proven itself, or has ended in good order. It must not block.
 }

@@ -27,9 +27,8 @@ const (
 	APIReader    = "api-reader"    // APIReader reads the remote without a cache.
 )
 
-// Remote is everything that a remote part may ask for. Embed it into the module's Params, or ask for single values by
-// type (and name). An unnamed value belongs to the remote; one of the hub is named. All values end with the epoch: a
-// client that is kept longer returns ErrStopped.
+// Remote is all that a remote part may ask for. Embed it into Params, or ask by type (and name); unnamed is the remote's. All
+// ends with the epoch: a client that is kept longer returns ErrStopped.
 type Remote struct {
 	fx.In
 
@@ -46,8 +45,7 @@ type Remote struct {
 	// informer itself whether it has synced.
 	Cluster cluster.Cluster
 	Cache   cache.Cache
-	// Config makes further clients, with the same limits and the same end. It contains a transport, so code that dials
-	// by itself, such as exec and port-forward, cannot use it.
+	// Config makes clients with the same limits and end. It has a transport: code that dials, such as exec, cannot use it.
 	Config     *rest.Config
 	Scheme     *runtime.Scheme
 	RESTMapper meta.RESTMapper
@@ -57,8 +55,7 @@ type Remote struct {
 	Quote         kubeconfig.Quoter     // Quote makes a text of the remote fit for the status of an object that a user owns.
 	Metrics       prometheus.Registerer // Metrics adds the label "cluster", and unregisters all collectors when the app ends.
 
-	// HubID is the UID of the hub's namespace kube-system, and empty in a registry that has none. Modules that mark
-	// objects in remotes tell by it which hub an object is of.
+	// HubID is the UID of the hub's kube-system, or empty: modules mark by it which hub an object in a remote is of.
 	HubID     string        `name:"hub-id"`
 	HubClient client.Client `name:"manage-client"` // HubClient has a rate limit of its own, and reads live.
 	// HubCache reads the hub's cache, which all apps share. Reading a kind makes the hub watch it.

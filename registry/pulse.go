@@ -8,8 +8,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/liveness"
 )
 
-// pulse tells probes that the hub itself is starved. It is the monitor's, or else the registry's; then it beats from
-// the first connection to the end of the root.
+// pulse tells probes that the hub itself is starved. Without a monitor it beats from first contact to the end of the root.
 type pulse struct {
 	*liveness.Pulse
 	beat    func() // makes sure that the pulse beats

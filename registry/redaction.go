@@ -9,9 +9,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// Quote makes a text that a remote wrote fit for the status of an object that a user owns: one line of printable
-// characters, at most kubeconfig.MaxQuote bytes, with the credentials of the remote and of the hub replaced. Nothing
-// else that a remote wrote must go there.
+// Quote makes a remote's text fit for a user's status: one line, printable, at most kubeconfig.MaxQuote bytes, without
+// credentials of remote and hub. Nothing else of a remote must go there.
 func (r *Registry) Quote(name ClusterName, text string) string {
 	redact := func(text string) string { return r.remotes.HubCredential.Redact(text) }
 	if a, err := r.actor(name); err == nil {

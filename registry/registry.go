@@ -31,9 +31,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Registry runs one app per remote and lends out its client. All methods may be called from any goroutine, also from a
-// callback of WithClient or WithCluster. The hub part of a module gets a handle of its own: functions that it gives to
-// the registry run as code of the module, and end with the hub part.
+// Registry runs one app per remote and lends out its client. All methods may be called from any goroutine, also in callbacks of
+// WithClient. A hub part gets its own handle: functions that it gives run as code of the module, and end with the hub part.
 type Registry struct {
 	*core
 	by *contain.Container // the hub part that this handle is for; nil for the hub itself
@@ -69,8 +68,7 @@ type core struct {
 	closed bool
 }
 
-// New returns a registry without remotes. It checks the modules (names, configuration, and that everything they ask for
-// is provided) and sends no request. The caller must call Shutdown.
+// New returns a registry without remotes, checks names, configuration and needs of modules, and sends nothing. Call Shutdown.
 func New(o Options) (*Registry, error) {
 	if o.Hub == nil || o.HubMapper == nil || o.Scheme == nil {
 		return nil, errors.New("registry: Hub, HubMapper and Scheme are required")
@@ -136,16 +134,14 @@ func newRegistry(o Options, modules catalog.Catalog, inForce *middleware.Set, tr
 	return r, nil
 }
 
-// Ensure posts the desired state of a remote and returns at once. The registry changes only the parts of the running
-// state that differ; the latest call wins. It returns an *state.InvalidNameError for a name that is no DNS label, and
-// ErrClosed after the shutdown.
+// Ensure posts the desired state and returns at once. Only parts that differ change; the latest call wins. It returns an
+// *state.InvalidNameError for a name that is no DNS label, or ErrClosed after the shutdown.
 func (r *Registry) Ensure(name ClusterName, config state.Desired) error {
 	_, err := r.ensure(name, config, false)
 	return err
 }
 
-// Relabel posts only labels and annotations, for an owner without good credentials to post: they select modules and
-// middleware. It returns at once, with ErrNotFound for an unknown name.
+// Relabel posts only labels and annotations, for modules and middleware. It returns at once, ErrNotFound for an unknown name.
 func (r *Registry) Relabel(name ClusterName, labels, annotations map[string]string) error {
 	a, err := r.actor(name)
 	if err != nil {
@@ -196,8 +192,7 @@ func (r *Registry) Spawn(ctx context.Context, name ClusterName, config state.Des
 	return waitReady(ctx, name, a)
 }
 
-// WaitReady waits until the remote is Ready. It returns ErrNotFound for an unknown name or one that is stopped
-// meanwhile, or ctx's error with the reason why the remote is not ready.
+// WaitReady waits until the remote is Ready. It returns ErrNotFound (unknown, or stopped meanwhile), or ctx's error with why.
 func (r *Registry) WaitReady(ctx context.Context, name ClusterName) error {
 	a, err := r.actor(name)
 	if err != nil {
@@ -223,10 +218,9 @@ func waitReady(ctx context.Context, name ClusterName, a *actor.Actor) error {
 	}
 }
 
-// Stop stops a remote and forgets it. The actor fences the app within microseconds, whatever the remote does, and no
-// further request of the app leaves the hub; then Stop waits until the app has cleaned up, or ctx ends. It returns
-// ErrNotFound for an unknown name, ErrSuperseded if a later Ensure wants the remote again, and ctx's error if the
-// clean-up continues after ctx has ended.
+// Stop stops a remote and forgets it. Its app is fenced within microseconds and sends nothing more; then Stop waits for the
+// clean-up. It returns ErrNotFound, ErrSuperseded if a later Ensure wants the remote again, or ctx's error if the clean-up
+// continues.
 func (r *Registry) Stop(ctx context.Context, name ClusterName) error {
 	_, err := r.finish(ctx, name, time.Time{})
 	return err
@@ -312,8 +306,7 @@ func (r *Registry) List() []Status {
 // Zombies returns how many apps were left behind because they did not end in time.
 func (r *Registry) Zombies() int { return int(r.remotes.Zombies.Load()) }
 
-// Shutdown stops all remotes at the same time, and the registry for good: later calls of Ensure or Spawn return
-// ErrClosed. It waits until all apps have cleaned up, or ctx ends.
+// Shutdown stops all remotes together; later Ensure and Spawn return ErrClosed. It waits for clean-ups, or ctx.
 func (r *Registry) Shutdown(ctx context.Context) error {
 	r.mu.Lock()
 	r.closed = true
@@ -371,8 +364,7 @@ func (r *Registry) actor(name ClusterName) (*actor.Actor, error) {
 	return nil, fmt.Errorf("%s: %w", name, ErrNotFound)
 }
 
-// forget removes an ended actor, unless a new desired state was posted meanwhile. It calls last before the name can be
-// used again, so that the actor's last event comes before the first of its successor.
+// forget removes an actor unless wanted anew. last comes before the name is free, so before its successor's first event.
 func (r *Registry) forget(a *actor.Actor, last func()) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

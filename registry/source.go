@@ -13,9 +13,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Source adds the requests of toRequests for each event to a controller's queue. A controller that starts later begins
-// with an event for every remote known then, as Follow does. So reconcilers on the hub need not poll for a remote that
-// becomes Ready, is lost, is forgotten or changes. toRequests must not block. For its panics, see Follow.
+// Source adds requests for each event to a controller's queue. One that starts later begins with every known remote, so
+// reconcilers need not poll. toRequests must not block. For its panics, see Follow.
 func Source[request comparable](r *Registry, toRequests func(Event) []request) source.TypedSource[request] {
 	return source.TypedFunc[request](func(
 		ctx context.Context, queue workqueue.TypedRateLimitingInterface[request],
@@ -29,12 +28,10 @@ func Source[request comparable](r *Registry, toRequests func(Event) []request) s
 	})
 }
 
-// Follow calls f with the events of remotes until ctx ends, first with one for every known remote: EventReady for a
-// Ready remote, EventChanged for any other. It returns at once; f is called in one goroutine, one event after the
-// other. While f takes its time only the latest event of each remote is kept.
+// Follow calls f until ctx ends, first for every known remote: EventReady for a Ready one, else EventChanged. It returns at once;
+// one goroutine calls f, and only the latest event of each remote waits.
 //
-// A panic of f ends the hub part that the Registry was given to. Without a hub part it is logged, and f is called with
-// the next event.
+// A panic of f ends the hub part of the Registry; without one it is logged, and f continues with the next event.
 func (r *Registry) Follow(ctx context.Context, f func(Event)) {
 	ctx, cancel := r.within(ctx)
 	mailbox := r.events.subscribe()
@@ -145,18 +142,15 @@ func (m *mailbox) take() []Event {
 // EventKind is the kind of a change of a remote.
 type EventKind string
 
-// Kinds of events.
 const (
 	EventReady = EventKind(actor.EventReady) // EventReady: a new epoch lends out its client.
 	EventLost  = EventKind(actor.EventLost)  // EventLost: the epoch that was ready no longer is.
-	// EventStopped: the registry has forgotten the remote. It has left the hub, or another replica runs it from now on;
-	// Registry.IsElsewhere tells these apart.
+	// EventStopped: forgotten. The remote has left the hub, or another replica runs it; Registry.IsElsewhere tells.
 	EventStopped = EventKind(actor.EventStopped)
 	EventChanged = EventKind(actor.EventChanged) // EventChanged: the Status changed in any other way.
 )
 
-// Event tells a subscriber that a remote changed. For each remote the latest event wins, so that a slow subscriber
-// costs no more than a map entry for each remote.
+// Event tells that a remote changed. The latest wins, so a slow subscriber costs a map entry for each remote.
 type Event struct {
 	Name  ClusterName
 	Kind  EventKind

@@ -21,15 +21,13 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// WithClient calls f with a client for the remote: reads come from the app's cache, writes go to the remote. It returns
-// f's error as it is.
+// WithClient lends f a client: reads from the app's cache, writes to the remote. It returns f's error as it is.
 //
-// It never waits for the network: if the remote cannot be used now it returns a NotReadyError at once (also for a warm
-// remote, with the state Warm, and after Stop or Remove), ErrNotFound for an unknown or forgotten name, ErrNotLeader on
-// a standby, or ErrElsewhere if another replica runs the remote. No lock is held while f runs, so f may take its time
-// and call the registry. The context of f ends with ctx, and with cause ErrStopped when the app is stopped; stopping
-// does not wait for f, and later requests of f fail with ErrStopped. When another app replaces this one, f has ten
-// seconds more, and the cause is ErrReplaced. f must not keep the client.
+// It never waits for the network. An unusable remote is a NotReadyError at once (also a warm one, and after Stop or Remove), an
+// unknown name ErrNotFound, a standby ErrNotLeader, another replica's remote ErrElsewhere. f holds no lock, so it may take its
+// time and call the registry. Its context ends with ctx, or with cause ErrStopped when the app is stopped, which does not wait:
+// later requests fail with ErrStopped. When another app replaces this one, f has ten seconds more, and the cause is ErrReplaced.
+// f must not keep the client.
 //
 // Reading a kind that no module watches makes the app watch it; WithCluster gives a reader that does not.
 func (r *Registry) WithClient(
@@ -95,9 +93,8 @@ func (r *Registry) unlessDeposed(name ClusterName, err error) error {
 	return err
 }
 
-// IsElsewhere reports whether another replica runs a remote, or will run it: the error of Options.Gate matches
-// ErrElsewhere. A warm remote is elsewhere, too. One that is neither registered here nor elsewhere has left the hub, as
-// far as this replica knows.
+// IsElsewhere reports whether another replica runs a remote or will: Options.Gate matches ErrElsewhere, also for warm ones. One
+// neither registered here nor elsewhere has left the hub, as far as this replica knows.
 func (r *Registry) IsElsewhere(name ClusterName) bool {
 	if r.remotes.Apps.Gate == nil {
 		return false

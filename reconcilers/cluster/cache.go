@@ -17,10 +17,9 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 )
 
-// ManagerOptions returns the options of the hub's manager, of which Cache, Client and NewClient are set. Its cache has the metadata
-// of Secrets of the credentials namespace only, without annotations of other owners, and all objects without managed fields. Its
-// client reads a Secret from the API server, so that no credential stays in memory, and the metadata of a Secret from the cache. The
-// caller adds the options of its own kinds to Cache.ByObject.
+// ManagerOptions sets Cache, Client and NewClient. The cache has only metadata of the credentials namespace's Secrets, without
+// others' annotations, and all objects without managed fields. The client reads Secrets from the API server, so that no
+// credential stays in memory, but their metadata from the cache. The caller adds its kinds to Cache.ByObject.
 func ManagerOptions(namespace string) ctrl.Options {
 	return ctrl.Options{
 		Cache: cache.Options{
@@ -37,7 +36,6 @@ func ManagerOptions(namespace string) ctrl.Options {
 	}
 }
 
-// newClient returns a client that reads the metadata of Secrets from the cache.
 func newClient(config *rest.Config, o client.Options) (client.Client, error) {
 	inner, err := client.New(config, o)
 	if err != nil || o.Cache == nil || o.Cache.Reader == nil {
@@ -69,8 +67,7 @@ func (r *metadataReader) List(ctx context.Context, list client.ObjectList, o ...
 	return r.Client.List(ctx, list, o...)
 }
 
-// keepOurs drops the parts of an object that the hub does not read. The annotations of other owners include the one in
-// which kubectl keeps a copy of the whole Secret.
+// keepOurs drops annotations of other owners, which include kubectl's copy of the whole Secret.
 func keepOurs(object any) (any, error) {
 	secret, err := meta.Accessor(object)
 	if err != nil {

@@ -15,7 +15,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// configOf returns the desired state to post to the registry.
 func configOf(cluster *hubv1.Cluster, found credentials, suspicion state.CrashRecord) state.Desired {
 	spec := &cluster.Spec
 	config := state.Desired{
@@ -55,42 +54,38 @@ func configOf(cluster *hubv1.Cluster, found credentials, suspicion state.CrashRe
 	return config
 }
 
-// identifying returns the desired state of a remote whose app waits until the hub has recorded which cluster it is.
+// identifying has an app that waits until the hub has recorded which cluster it is.
 func identifying(config state.Desired) state.Desired {
 	config.IdentifyOnly = true
 	config.Revision += "/identify"
 	return config
 }
 
-// beside returns the desired state of a remote that is the same cluster as an older one, which another hub runs.
+// beside is for the same cluster as an older one, which another hub runs.
 func beside(config state.Desired, rival registry.ClusterName) state.Desired {
 	config.Identity.Rival = rival
 	config.Revision += "/rival=" + string(rival)
 	return config
 }
 
-// warmed returns the desired state of a remote whose app waits.
 func warmed(config state.Desired) state.Desired {
 	config.Warm = true
 	config.Revision += "/warm"
 	return config
 }
 
-// ownerReference returns a reference to a Cluster for objects that belong to it. It neither blocks the Cluster's deletion
-// nor makes the Cluster a controller of the objects.
+// ownerReference neither blocks the Cluster's deletion nor makes it a controller.
 func ownerReference(cluster *hubv1.Cluster) metav1.OwnerReference {
 	return metav1.OwnerReference{
 		APIVersion: hubv1.GroupVersion.String(), Kind: "Cluster", Name: cluster.Name, UID: cluster.UID,
 	}
 }
 
-// isOf reports whether a snapshot shows a desired state of the Cluster, and not of an earlier Cluster of the same name.
-// A new remote has no revision yet.
+// isOf: the snapshot is not of an earlier Cluster of the same name. A new remote has no revision yet.
 func isOf(info registry.Status, cluster *hubv1.Cluster) bool {
 	return info.Revision == "" || strings.HasPrefix(info.Revision, string(cluster.UID)+"/")
 }
 
-// shows reports whether a snapshot shows the desired state, and not an earlier one.
 func shows(info registry.Status, config state.Desired) bool {
 	return info.Revision == config.Revision
 }

@@ -34,15 +34,13 @@ func (r *reconciler) tellMissing(ctx context.Context) {
 	}
 }
 
-// unknownField matches a field in the error of an API server, and inList the index of an element of a list in it. The error quotes the
-// whole object after the fields.
+// unknownField and inList (the index of an element) match an API server's error, which quotes the object after the fields.
 var (
 	unknownField = regexp.MustCompile(`unknown field "(status\.[A-Za-z0-9_.\[\]]+)"`)
 	inList       = regexp.MustCompile(`\[[0-9]*\]`)
 )
 
-// MissingFields returns the fields of the status of Clusters that the CRD in an API server lacks, such as status.modules.message,
-// sorted. It sends a dry run, which needs the permission to create Clusters.
+// MissingFields returns fields of a status, sorted, that the CRD lacks, by a dry run that needs permission to create Clusters.
 func MissingFields(ctx context.Context, c client.Client) ([]string, error) {
 	full := &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{GenerateName: "dry-run-"}, Status: fullStatus()}
 	full.Spec.KubeconfigSecretRef.Name = "none"
@@ -61,7 +59,6 @@ func MissingFields(ctx context.Context, c client.Client) ([]string, error) {
 	return slices.Compact(fields), nil
 }
 
-// fullStatus returns a status with every field of the hub and of the inventory.
 func fullStatus() hubv1.ClusterStatus {
 	const text = "x"
 	one := resource.MustParse("1")

@@ -20,7 +20,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// credentials are the credentials in a Cluster's Secret, or the reason why there are none.
 type credentials struct {
 	clusterstatus.Credentials
 	version    string                // version is the resourceVersion of the Secret.
@@ -28,8 +27,7 @@ type credentials struct {
 	changes    time.Time             // changes is when the result changes although the Secret does not; zero for never.
 }
 
-// changesIn returns the time until the result changes, or zero for never. It is at most an hour, because a timer does
-// not notice that a clock was set or that a machine slept.
+// changesIn is zero for never, and at most an hour: a timer does not notice that a clock was set or a machine slept.
 func (c credentials) changesIn(now time.Time) time.Duration {
 	if c.changes.IsZero() {
 		return 0
@@ -37,7 +35,6 @@ func (c credentials) changesIn(now time.Time) time.Duration {
 	return min(max(c.changes.Sub(now), time.Millisecond), time.Hour)
 }
 
-// lookAgain returns the credentials with an earlier time of the next look at the Secret.
 func (c credentials) lookAgain(at time.Time) credentials {
 	if !at.IsZero() && (c.changes.IsZero() || at.Before(c.changes)) {
 		c.changes = at
@@ -47,8 +44,7 @@ func (c credentials) lookAgain(at time.Time) credentials {
 
 const expiryWarning = 7 * 24 * time.Hour // expiryWarning is how long before their end long-lived credentials should be renewed.
 
-// expiryShare is the divisor of a shorter life that gives the same time. Components that renew credentials do so
-// before that: this hub and cert-manager after two thirds of their life, kubelets after 80 % of a token's life.
+// expiryShare is the divisor of a shorter life: this hub and cert-manager renew after two thirds, kubelets after 80 %.
 const expiryShare = 6
 
 // Messages of CredentialsValid. Other messages are those of kubeconfig, which never contain data of the Secret.
@@ -64,13 +60,11 @@ const (
 	messageDemanded = "; the annotation " + hubv1.AnnotationAcceptCredentials + " requires the hub to use them"
 )
 
-// secretOf returns the key of the Secret that the Cluster names.
 func (r *reconciler) secretOf(cluster *hubv1.Cluster) client.ObjectKey {
 	return client.ObjectKey{Namespace: r.settings.Namespace, Name: cluster.Spec.KubeconfigSecretRef.Name}
 }
 
-// readCredentials reads and judges the Secret that the Cluster names; info says whether the remote accepts the credentials that
-// were read last. An error means that the Secret could not be read; whatever is wrong with the Secret is in the result.
+// readCredentials returns an error only if the Secret could not be read; info says whether the remote accepts those read last.
 func (r *reconciler) readCredentials(ctx context.Context, cluster *hubv1.Cluster, info registry.Status) (credentials, error) {
 	key := r.secretOf(cluster)
 	q := question{from: originOf(cluster), version: r.cachedVersion(ctx, key), now: time.Now()}
@@ -88,7 +82,6 @@ func (r *reconciler) readCredentials(ctx context.Context, cluster *hubv1.Cluster
 	return r.assess(known, key, q.now).accepting(cluster).lookAgain(later), nil
 }
 
-// readSecret reads a Secret from the API server.
 func (r *reconciler) readSecret(ctx context.Context, key client.ObjectKey, from origin) (reading, error) {
 	var secret corev1.Secret
 	err := r.secrets.Get(ctx, key, &secret)
@@ -101,7 +94,6 @@ func (r *reconciler) readSecret(ctx context.Context, key client.ObjectKey, from 
 	return r.parse(&secret, from), nil
 }
 
-// parse returns the content of a Secret.
 func (r *reconciler) parse(secret *corev1.Secret, from origin) reading {
 	options := from.options()
 	// Expiry depends on the time of each reconcile, not of this read; see judge.
@@ -114,7 +106,6 @@ func (r *reconciler) parse(secret *corev1.Secret, from origin) reading {
 	return reading{connection: connection, version: secret.ResourceVersion}
 }
 
-// assess returns the credentials that a reading of the Secret contains now.
 func (r *reconciler) assess(of reading, secret client.ObjectKey, now time.Time) credentials {
 	if of.refusal != (state.Condition{}) {
 		return credentials{Credentials: clusterstatus.Credentials{Valid: of.refusal}, version: of.version}
@@ -126,8 +117,7 @@ func (r *reconciler) assess(of reading, secret client.ObjectKey, now time.Time) 
 	return found
 }
 
-// accepting returns the credentials with expired credentials accepted if the operator demands them: the clock of the
-// hub may be wrong, and the remote decides.
+// accepting accepts expired credentials if the operator demands it: the hub's clock may be wrong, and the remote decides.
 func (c credentials) accepting(cluster *hubv1.Cluster) credentials {
 	if c.Valid.Reason != hubv1.ReasonExpired {
 		return c
@@ -140,7 +130,6 @@ func (c credentials) accepting(cluster *hubv1.Cluster) credentials {
 	return c
 }
 
-// accepts reports whether the operator demands the credentials with a fingerprint.
 func accepts(cluster *hubv1.Cluster, fingerprint string) bool {
 	return fingerprint != "" && cluster.Annotations[hubv1.AnnotationAcceptCredentials] == fingerprint
 }
@@ -153,8 +142,7 @@ func reasonOf(err error) string {
 	return hubv1.ReasonInvalidKubeconfig
 }
 
-// judge returns good credentials as valid, expiring soon or expired at a time, and when that changes. They should be
-// renewed from warn on.
+// judge returns valid, expiring soon (from warn on) or expired, and when that changes.
 func judge(expires, warn, now time.Time, secret client.ObjectKey) credentials {
 	end := expires.UTC().Format(time.RFC3339)
 	switch {
@@ -168,7 +156,6 @@ func judge(expires, warn, now time.Time, secret client.ObjectKey) credentials {
 	return accepted(hubv1.ReasonValid, messageValid, warn)
 }
 
-// warningOf returns the time by which credentials should have been renewed.
 func warningOf(issued, expires time.Time) time.Time {
 	before := expiryWarning
 	if life := expires.Sub(issued); !issued.IsZero() && life > 0 {
@@ -188,7 +175,6 @@ func refused(reason, message string) credentials {
 	return credentials{Credentials: clusterstatus.Credentials{Valid: state.Condition{Status: metav1.ConditionFalse, Reason: reason, Message: message}}}
 }
 
-// describe returns the public properties of a credential.
 func describe(c kubeconfig.Credential, hubID string) hubv1.CredentialsStatus {
 	status := hubv1.CredentialsStatus{
 		Type:        hubv1.CredentialType(c.Type()),

@@ -29,8 +29,7 @@ func hasFinalizer(cluster *hubv1.Cluster) bool {
 	return controllerutil.ContainsFinalizer(cluster, hubv1.FinalizerCluster)
 }
 
-// addFinalizer makes the deletion of the Cluster wait until its app has been stopped. It is
-// written before anything is started. The finalizer of most Clusters is written together with their identity; see recordContact.
+// addFinalizer is before any start; most Clusters get the finalizer together with their identity, see recordContact.
 func (r *reconciler) addFinalizer(ctx context.Context, cluster *hubv1.Cluster) error {
 	before := cluster.DeepCopy()
 	controllerutil.AddFinalizer(cluster, hubv1.FinalizerCluster)
@@ -41,8 +40,7 @@ func (r *reconciler) addFinalizer(ctx context.Context, cluster *hubv1.Cluster) e
 	return nil
 }
 
-// finish removes the remote of a Cluster that is being deleted, and then the finalizer. It needs neither the Secret nor
-// the remote, and does not wait: the end of the removal triggers the next reconcile.
+// finish needs neither Secret nor remote, and does not wait: the end of the removal triggers the next reconcile.
 func (r *reconciler) finish(ctx context.Context, cluster *hubv1.Cluster) (ctrl.Result, error) {
 	if !hasFinalizer(cluster) {
 		return ctrl.Result{}, nil
@@ -83,8 +81,7 @@ func (r *reconciler) finish(ctx context.Context, cluster *hubv1.Cluster) (ctrl.R
 
 const heldRetry = 15 * time.Second // heldRetry is how often the removal of a Cluster is tried again that is held.
 
-// mayRemove reports whether the remote of a Cluster may be removed. A Cluster that went with the definition of its kind has vanished: its
-// app stops without a cleanup step, and the finalizer is removed. A Cluster whose removal is held keeps its app.
+// mayRemove: a Cluster that went with its kind's definition has vanished and gets no cleanup step; a held one keeps its app.
 func (r *reconciler) mayRemove(ctx context.Context, cluster *hubv1.Cluster) (result ctrl.Result, may bool, err error) {
 	err = r.place.OnPurpose(ctx, hubv1.GroupVersion.WithKind("Cluster"), cluster)
 	if errors.Is(err, evidence.ErrNone) {
@@ -113,7 +110,6 @@ func (r *reconciler) mayRemove(ctx context.Context, cluster *hubv1.Cluster) (res
 	return r.keep(ctx, cluster, held)
 }
 
-// keep follows a Cluster whose removal is held, and reports that it is.
 func (r *reconciler) keep(ctx context.Context, cluster *hubv1.Cluster, held error) (result ctrl.Result, may bool, err error) {
 	if err := r.remotes.AllowDeletes(ctx, registry.ClusterName(cluster.Name), cluster.Annotations[hubv1.AnnotationAllowDeletes]); err != nil {
 		log.FromContext(ctx).Error(err, "Failed to allow held deletes")
@@ -137,7 +133,6 @@ func (r *reconciler) keep(ctx context.Context, cluster *hubv1.Cluster, held erro
 	return ctrl.Result{RequeueAfter: sooner(again, wait.Jitter(heldRetry, 0.5))}, false, err
 }
 
-// release removes the finalizer of a Cluster that is being deleted.
 func (r *reconciler) release(ctx context.Context, cluster *hubv1.Cluster, end hubcontroller.Event) error {
 	before := cluster.DeepCopy()
 	controllerutil.RemoveFinalizer(cluster, hubv1.FinalizerCluster)
@@ -152,9 +147,8 @@ func (r *reconciler) release(ctx context.Context, cluster *hubv1.Cluster, end hu
 	return nil // The reconcile of the deletion event forgets it.
 }
 
-// takeUp posts the desired state of a Cluster whose removal an earlier process of the hub has not finished: without an
-// app there are no cleanup steps to run. It does nothing if this process has begun the removal, if there never was an
-// app, or if no app can start.
+// takeUp posts the desired state for a removal that an earlier process began: cleanup steps need an app. It does nothing if this
+// process has begun the removal, or no app ever was or can start.
 func (r *reconciler) takeUp(ctx context.Context, cluster *hubv1.Cluster) error {
 	info, known := r.remotes.Status(registry.ClusterName(cluster.Name))
 	if known || r.memory.of(cluster.Name).removal != nil || cluster.Annotations[hubv1.AnnotationID] == "" || clusterstatus.IsPaused(cluster) {
@@ -168,9 +162,8 @@ func (r *reconciler) takeUp(ctx context.Context, cluster *hubv1.Cluster) error {
 	return err
 }
 
-// isClear reports whether nothing is left of an earlier Cluster of the same name, and stops its remote otherwise. It returns the
-// snapshot of the remote. A remote of an earlier Cluster is left if another writer removed our finalizer, if the earlier Cluster
-// was deleted while the finalizer was being added, or if the hub's API server lost its data and got them again.
+// isClear stops the remote of an earlier Cluster of the same name. It is left if another writer removed our finalizer, the
+// Cluster was deleted while the finalizer was added, or the hub's API server lost its data and got them again.
 func (r *reconciler) isClear(ctx context.Context, cluster *hubv1.Cluster) (info registry.Status, clear bool) {
 	s := r.memory.of(cluster.Name)
 	if s.removal != nil && !s.removal.isDone() {
@@ -185,8 +178,7 @@ func (r *reconciler) isClear(ctx context.Context, cluster *hubv1.Cluster) (info 
 	return info, false
 }
 
-// clear forgets a Cluster that is gone. If its remote was not removed, it has vanished: another writer removed our
-// finalizer, or the hub's API server lost its data. The remote is stopped first, and keeps its objects.
+// clear forgets a Cluster. If its remote was not removed, it has vanished: the remote is stopped first, and keeps its objects.
 func (r *reconciler) clear(ctx context.Context, name string) {
 	s := r.memory.of(name)
 	if info, known := r.remotes.Status(registry.ClusterName(name)); known && info.Epoch > 0 && s.removal == nil {
@@ -208,8 +200,7 @@ const (
 	noteStillEnding = "the app is fenced and sends no more requests, but it has not ended in time"
 )
 
-// endOf returns the event for the end of a removal; nil means that there was no remote to remove. After an error the
-// removal must begin again.
+// endOf gets nil if there was no remote to remove. After an error the removal must begin again.
 func endOf(removing *removal) (hubcontroller.Event, error) {
 	deregistered := hubcontroller.Normal(eventDeregistered, "", noteDeregistered)
 	if removing == nil {
@@ -233,7 +224,7 @@ func endOf(removing *removal) (hubcontroller.Event, error) {
 	}
 }
 
-// logAbandoned logs all steps that a removal has given up: an event has room for some of them only.
+// logAbandoned logs all steps: an event has room for some only.
 func logAbandoned(ctx context.Context, removing *removal) {
 	var left *registry.AbandonedError
 	if removing != nil && errors.As(removing.err, &left) {
@@ -243,8 +234,7 @@ func logAbandoned(ctx context.Context, removing *removal) {
 
 const maxStepsNote = 700 // maxStepsNote bounds the list of cleanup steps in an event, so that the cause has room after it.
 
-// describeAbandoned names the steps that a removal has given up first, since the operator must do them by hand, and then
-// the cause.
+// describeAbandoned names the steps first, since the operator must do them by hand.
 func describeAbandoned(left *registry.AbandonedError) string {
 	short := *left
 	length := 0

@@ -29,12 +29,10 @@ const (
 	eventModuleRunning      = "ModuleRunning"
 )
 
-// Parts of a Cluster, in the form of the field path of an object reference.
 func conditionPart(kind string) string { return "status.conditions{" + kind + "}" }
 func modulePart(name string) string    { return "status.modules{" + name + "}" }
 
-// transitions returns the events for the changes between two reports. There are none if the reports differ in details
-// only, and no event repeats the report before.
+// transitions ignores mere details, and no event repeats the report before.
 func transitions(before, after hubv1.ClusterStatus) []hubcontroller.Event {
 	var all []hubcontroller.Event
 	if isNew(before) && !isTrue(after, hubv1.ConditionReady) { // Otherwise the event Ready tells it.
@@ -59,7 +57,6 @@ func transitions(before, after hubv1.ClusterStatus) []hubcontroller.Event {
 	return append(all, details(before, after, len(worse) > 0)...)
 }
 
-// worsened returns the events for new or changed problems, and for a Cluster that has become Ready.
 func worsened(before, after hubv1.ClusterStatus) []hubcontroller.Event {
 	var all []hubcontroller.Event
 	for _, c := range after.Conditions {
@@ -72,8 +69,7 @@ func worsened(before, after hubv1.ClusterStatus) []hubcontroller.Event {
 	return all
 }
 
-// details returns the events for recoveries that no change to Ready sums up, now or, while its status is Unknown, in a
-// moment. explained means that another event already reports a new problem.
+// details are recoveries that no change to Ready sums up, now or in a moment. explained: another event reports a problem.
 func details(before, after hubv1.ClusterStatus, explained bool) []hubcontroller.Event {
 	var all []hubcontroller.Event
 	stays := readyOf(after).Status == metav1.ConditionFalse // because of another condition
@@ -86,8 +82,7 @@ func details(before, after hubv1.ClusterStatus, explained bool) []hubcontroller.
 	return append(all, ofModules(before, after, explained)...)
 }
 
-// ofModules returns the events of single modules while the other modules run. A module that fails stops all modules, and
-// the condition reports it. explained means that another event already reports why a module waits.
+// ofModules is for single modules while others run: a failed one stops all, and the condition reports it.
 func ofModules(before, after hubv1.ClusterStatus, explained bool) []hubcontroller.Event {
 	var all []hubcontroller.Event
 	if !isTrue(after, hubv1.ConditionReady) {
@@ -106,7 +101,6 @@ func ofModules(before, after hubv1.ClusterStatus, explained bool) []hubcontrolle
 	return all
 }
 
-// newHolds returns an event for each hold of deletes that the condition has and the report before did not have.
 func newHolds(before hubv1.ClusterStatus, c metav1.Condition) []hubcontroller.Event {
 	known := map[string]string{}
 	if was := meta.FindStatusCondition(before.Conditions, c.Type); was != nil && was.Reason == c.Reason {
@@ -122,8 +116,7 @@ func newHolds(before hubv1.ClusterStatus, c metav1.Condition) []hubcontroller.Ev
 	return all
 }
 
-// holdsIn returns the sentences about holds with which a message begins, by the id of the hold. Texts of the remote come after
-// them in the message.
+// holdsIn returns leading sentences about holds by id. Texts of the remote come after them.
 func holdsIn(message string) map[string]string {
 	all := map[string]string{}
 	for sentence := range strings.SplitSeq(message, "; ") {
@@ -137,13 +130,11 @@ func holdsIn(message string) map[string]string {
 	return all
 }
 
-// blamesAnother reports whether the condition of the modules names another module as the cause than before.
 func blamesAnother(before hubv1.ClusterStatus, c metav1.Condition) bool {
 	was := meta.FindStatusCondition(before.Conditions, c.Type)
 	return c.Type == hubv1.ConditionModulesReady && was != nil && culprit(was.Message) != culprit(c.Message)
 }
 
-// culprit returns the name of the module that a message begins with, or an empty string.
 func culprit(message string) string {
 	if name, found := strings.CutPrefix(message, "module "); found {
 		quoted, _ := strconv.QuotedPrefix(name)
@@ -153,7 +144,6 @@ func culprit(message string) string {
 	return ""
 }
 
-// partOf returns the part of the Cluster that the event of a condition is about.
 func partOf(c metav1.Condition) string {
 	if name := culprit(c.Message); c.Type == hubv1.ConditionModulesReady && name != "" {
 		return modulePart(name)
@@ -177,8 +167,7 @@ func readyOf(status hubv1.ClusterStatus) metav1.Condition {
 	return metav1.Condition{}
 }
 
-// worthTelling returns the type of the event for a new state of a condition, or an empty string for no event. Ready
-// repeats the other conditions unless it is True.
+// worthTelling returns a type, or "" for no event. Ready repeats the other conditions unless it is True.
 func worthTelling(c metav1.Condition) string {
 	switch {
 	case c.Type == hubv1.ConditionReady && (c.Status == metav1.ConditionTrue || c.Reason == hubv1.ReasonPaused):

@@ -27,7 +27,6 @@ type Params struct {
 	Settings Settings              `optional:"true"` // Settings configure the controller. Default: the zero value.
 }
 
-// journalParams are the values that the journal needs from the hub's App.
 type journalParams struct {
 	fx.In
 
@@ -48,8 +47,7 @@ func provideJournal(p journalParams) (journals, error) {
 	return journals{Ours: j, Theirs: j}, err
 }
 
-// Module adds the controller of this package to the hub's manager, and gives the registry a Journal and the
-// middleware of package observe.
+// Module adds this package's controller to the hub's manager, and gives the registry a Journal and observe's middleware.
 var Module = fx.Module("cluster",
 	fx.Provide(provideJournal, registry.AsMiddleware(observe.Middleware)),
 	fx.Invoke(Setup),

@@ -12,28 +12,25 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// memory is what this process knows of the Clusters beside the cache. The zero value knows nothing.
 type memory struct {
 	mu       sync.Mutex // protects the fields, and shared of each seen; held for map operations only
 	clusters map[string]*seen
 	awaited  int // Clusters with isAwaited
 }
 
-// seen is what this process knows of one Cluster. It belongs to the reconcile of the Cluster, of which there is one at a time; what
-// others read is in shared.
+// seen belongs to the reconcile of its Cluster, of which there is one at a time; what others read is in shared.
 type seen struct {
 	name string
 	shared
 	timing
-	// written is the Cluster as the last write of the hub has left it, until the cache has it, too. Otherwise each step of a
-	// reconcile would wait for the watch to report the one before, and a reconcile for another reason would repeat a write, which
-	// could only conflict. An API server that is short of time ends watches that cannot keep up, so that may take seconds.
+	// written is what the hub wrote last, until the cache has it. Otherwise each step would wait for the watch, or repeat a write
+	// that conflicts; a busy API server ends slow watches, which takes seconds.
 	written *hubv1.Cluster
 	posted  posted
 	secret  *remembered // the last reading of its Secret
 }
 
-// shared is the part of a seen that is read, and written, with the lock of the memory.
+// shared needs the lock of the memory.
 type shared struct {
 	secretName string    // the Secret that the Cluster names, as of its last reconcile; empty without a use for it
 	quiet      time.Time // until when changes of the Secret wait for one read of it
@@ -47,7 +44,6 @@ type posted struct {
 	labels, annotations map[string]string
 }
 
-// of returns what is known of a Cluster.
 func (m *memory) of(name string) *seen {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -75,7 +71,6 @@ func (m *memory) forget(s *seen) {
 	}
 }
 
-// use notes the Secret whose changes concern a Cluster; empty for none.
 func (m *memory) use(s *seen, secret string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -95,13 +90,11 @@ func (m *memory) usersOf(secret string, now time.Time) map[string]time.Duration 
 	return users
 }
 
-// begin notes the Clusters that a hub finds when it starts. It reconciles those with a recorded identity before it reconciles new ones:
-// they were Ready before, and of two Clusters for one remote the known Cluster has the remote. A reconcile does not wait, so that new
-// Clusters wait no longer than the caches took to fill.
+// begin puts Clusters with a recorded identity before new ones: they were Ready, and of two Clusters for one remote the known one
+// has it. No reconcile waits, so new ones wait no longer than the caches took to fill.
 //
-// The ranks of the registry's start queue do not replace this order, and this order does not replace the ranks. The ranks
-// order requests that wait for a slot: while slots are free, a new Cluster that is posted first starts first, and a
-// second Cluster for the remote of a known Cluster would run there until the known Cluster is posted.
+// The registry's ranks order what waits for a slot. While slots are free, a new Cluster for a known Cluster's remote would run
+// until the known one is posted, so both orders are needed.
 func (m *memory) begin(all []hubv1.Cluster, now time.Time) {
 	for i := range all {
 		s := m.of(all[i].Name)
@@ -113,7 +106,6 @@ func (m *memory) begin(all []hubv1.Cluster, now time.Time) {
 	}
 }
 
-// looked notes that a Cluster was looked at.
 func (m *memory) looked(s *seen) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -123,7 +115,6 @@ func (m *memory) looked(s *seen) {
 	}
 }
 
-// mustWait reports whether others come before a Cluster.
 func (m *memory) mustWait(cluster *hubv1.Cluster) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -132,7 +123,6 @@ func (m *memory) mustWait(cluster *hubv1.Cluster) bool {
 
 func isKnown(cluster *hubv1.Cluster) bool { return cluster.Annotations[hubv1.AnnotationID] != "" }
 
-// latest returns the later one of a Cluster from the cache and the one that was written last.
 func (s *seen) latest(cached *hubv1.Cluster) *hubv1.Cluster {
 	if s.written != nil && isOlder(cached.ResourceVersion, s.written.ResourceVersion) {
 		return s.written.DeepCopy()
@@ -141,13 +131,11 @@ func (s *seen) latest(cached *hubv1.Cluster) *hubv1.Cluster {
 	return cached
 }
 
-// notePosted notes a desired state that the registry has.
 func (s *seen) notePosted(config state.Desired) {
 	s.posted = posted{config.Revision, config.Identity.Known, maps.Clone(config.Labels), maps.Clone(config.Annotations)}
 }
 
-// hasPosted reports whether the registry works on a desired state, given a snapshot of the remote. A remote that ends may do so because
-// the hub does: the registry tells.
+// hasPosted: the registry works on the state. A remote may end because the hub does: the registry tells.
 func (s *seen) hasPosted(config state.Desired, info registry.Status) bool {
 	return info.State != state.StateStopping && info.State != state.StateStopped && shows(info, config) &&
 		s.posted.revision == config.Revision && s.posted.id == config.Identity.Known &&

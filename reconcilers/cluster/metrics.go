@@ -12,8 +12,7 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 )
 
-// conditions collects metrics from the Clusters in the hub's cache at each scrape. A standby reports them, too; of hubs that share
-// their Clusters each reports a part.
+// conditions reads the cache at each scrape, on a standby, too; of hubs that share Clusters each reports a part.
 type conditions struct {
 	clusters  client.Reader // cached
 	share     Share

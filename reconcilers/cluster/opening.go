@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// opening is what a hub that starts does with the Clusters that it finds, once, before the first reconcile: it notes
-// them (memory), and reads their Secrets together (readSecrets).
+// opening is once, before the first reconcile: it notes the Clusters (memory), and reads their Secrets (readSecrets).
 type opening struct {
 	turn chan struct{} // capacity 1: held by the reconcile that does it, while the others wait
 	over atomic.Bool

@@ -10,14 +10,12 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 )
 
-// news drops the events of Secrets that exist when the watch begins: every Cluster is reconciled after that anyway, and
-// reads its Secret then.
+// news drops Secrets that exist when the watch begins: every Cluster is reconciled after that, and reads its Secret.
 func news() predicate.Predicate {
 	return predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList }}
 }
 
-// moreThanInventory drops updates of a Cluster that change its inventory only. The inventory changes more often than any
-// other field, and nothing in this package depends on it.
+// moreThanInventory drops updates of the inventory only, which changes most often; nothing here depends on it.
 func moreThanInventory() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, wasCluster := e.ObjectOld.(*hubv1.Cluster)

@@ -24,25 +24,21 @@ import (
 // JournalName is the prefix of JournalNames.
 const JournalName = "clusterfx-starting"
 
-// JournalNames returns the names of the ConfigMaps, in the credentials namespace, in which the hub records which apps are being
-// started, and which were when its processes ended. Each has a part of the fleet.
+// JournalNames returns the ConfigMaps of the credentials namespace with the starts, each for a part of the fleet.
 func JournalNames() []string { return journal.Names(JournalName) }
 
-// JournalOf returns the name of the journal of a replica, for Settings.Journal, where several share the Clusters. The name of a
-// replica is a DNS label, which has no dot: so no ConfigMap of the journal is one of another replica, or one of JournalNames.
+// JournalOf returns a replica's Settings.Journal. A replica's name has no dot, so no two journals share a ConfigMap.
 func JournalOf(replica string) string { return JournalName + "-" + replica + ".replica" }
 
 // Journal records which apps are being started, and which were when processes of the hub ended.
 type Journal = journal.Journal
 
-// NewJournal returns the journal of a hub and adds it to the hub's manager. It sends no requests. Give
-// it to the registry, as registry.Options.Journal, and to Setup.
+// NewJournal sends no requests. Give the result to registry.Options.Journal and to Setup.
 func NewJournal(mgr ctrl.Manager, s Settings) (*Journal, error) {
 	s = s.withDefaults()
 	return journal.New(mgr, client.ObjectKey{Namespace: s.Namespace, Name: s.Journal})
 }
 
-// suspects is the part of the Journal that the reconciler uses.
 type suspects interface {
 	Suspicion(ctx context.Context, name string, uid types.UID) (journal.Suspicion, error)
 	Acquit(name string)
@@ -70,7 +66,7 @@ type Crash struct {
 	Recorded bool `json:"recorded,omitempty"`
 }
 
-// crashes are the value of the annotation AnnotationCrashes: the last crash, how many there were, and what the Cluster was then.
+// crashes are the value of AnnotationCrashes: the last crash, their number, and what the Cluster was then.
 type crashes struct {
 	Crash
 	Count      int    `json:"count"`
@@ -80,12 +76,10 @@ type crashes struct {
 
 const (
 	quarantineBase, quarantineMax = time.Minute, 24 * time.Hour // quarantineBase is how long an app is not started after its first crash. It doubles with every further one, up to quarantineMax.
-	// forgivenAfter is the least time for which an app is Ready until its crashes are forgotten, and provenAfter that until the ends
-	// of processes are which it was no more than present at.
+	// forgivenAfter of Ready forgets crashes; provenAfter, ends of processes where the app was merely present.
 	forgivenAfter, provenAfter = 10 * time.Minute, 5 * time.Second
 )
 
-// crashesOf returns the crashes of a Cluster. An annotation that cannot be decoded has none.
 func crashesOf(cluster *hubv1.Cluster) (c crashes) {
 	if json.Unmarshal([]byte(cluster.Annotations[hubv1.AnnotationCrashes]), &c) != nil {
 		return crashes{}
@@ -97,8 +91,7 @@ func (c crashes) quarantine() time.Duration {
 	return min(quarantineBase<<min(max(c.Count-1, 0), 16), quarantineMax)
 }
 
-// until returns the time before which the app of the Cluster is not started; zero for now. A changed spec and a retry are the
-// operator's, who wants to see.
+// until is zero for now: a changed spec and a retry are the operator's, who wants to see.
 func (c crashes) until(cluster *hubv1.Cluster) time.Time {
 	if c.Count == 0 || c.Generation != cluster.Generation || c.Retry != cluster.Annotations[hubv1.AnnotationRetry] {
 		return time.Time{}
@@ -126,7 +119,6 @@ func convict(ctx context.Context, c client.Client, cluster *hubv1.Cluster, crash
 	return writeCrashes(ctx, c, cluster, crashes{crash, before.Count + 1, cluster.Generation, cluster.Annotations[hubv1.AnnotationRetry]})
 }
 
-// writeCrashes writes the annotation of a Cluster, or removes it if there are no crashes.
 func writeCrashes(ctx context.Context, c client.Client, cluster *hubv1.Cluster, now crashes) error {
 	before := cluster.DeepCopy()
 	delete(cluster.Annotations, hubv1.AnnotationCrashes)
@@ -143,7 +135,6 @@ func writeCrashes(ctx context.Context, c client.Client, cluster *hubv1.Cluster, 
 	return nil
 }
 
-// crashRecordOf returns what ends of processes say about the app of a Cluster. The runner records what the journal has found out.
 func (r *reconciler) crashRecordOf(ctx context.Context, cluster *hubv1.Cluster, role Role) (state.CrashRecord, error) {
 	s, err := r.suspects.Suspicion(ctx, cluster.Name, cluster.UID)
 	if err != nil {
@@ -162,8 +153,7 @@ func (r *reconciler) crashRecordOf(ctx context.Context, cluster *hubv1.Cluster, 
 	}, nil
 }
 
-// weigh acquits a suspect, and forgets the crashes of an app, after it has been Ready for long enough. It returns when to reconcile
-// again, or zero if that is not necessary.
+// weigh acquits a suspect, or forgets crashes, after long enough Ready. It returns when to reconcile again, or zero.
 func (r *reconciler) weigh(ctx context.Context, cluster *hubv1.Cluster, runs remote, now time.Time) (time.Duration, error) {
 	c, isSuspect := crashesOf(cluster), runs.suspicion.Crashes > 0
 	readyFor := now.Sub(runs.info.Since)
@@ -185,7 +175,6 @@ func (r *reconciler) weigh(ctx context.Context, cluster *hubv1.Cluster, runs rem
 const messageQuarantined = "Crash %d of the hub's process by this app, at %s: %s. The app is not started before %s; to start it now: " +
 	"kubectl annotate clusters.clusterfx.dev %s --overwrite " + hubv1.AnnotationRetry + "=$(date +%%s)"
 
-// describeQuarantine adds the evidence and the command that ends a quarantine, which the registry does not know, to the condition.
 func describeQuarantine(app state.Condition, cluster *hubv1.Cluster) state.Condition {
 	c := crashesOf(cluster)
 	if app.Reason != hubv1.ReasonQuarantined || c.Count == 0 {

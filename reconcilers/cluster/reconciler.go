@@ -22,7 +22,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// remotes is the part of the registry that the reconciler uses.
 type remotes interface {
 	ender
 	AdmitRemoval(ctx context.Context, one registry.Removal) error
@@ -109,18 +108,16 @@ func (r *reconciler) reconcile(ctx context.Context, name string) (ctrl.Result, e
 // orderRetry is how soon a new Cluster is reconciled again while known Clusters are still pending.
 const orderRetry = 50 * time.Millisecond
 
-// cachedClusters returns the Clusters in the cache. They must not be changed.
+// cachedClusters must not be changed.
 func (r *reconciler) cachedClusters(ctx context.Context) ([]hubv1.Cluster, error) {
 	var all hubv1.ClusterList
 	err := r.List(ctx, &all, client.UnsafeDisableDeepCopy)
 	return all.Items, err
 }
 
-// follow posts the desired state that the Cluster and its Secret describe, and reports the state of the remote. last is
-// the snapshot of the remote from before that.
+// follow posts the desired state and reports the remote's. last is the snapshot from before that.
 func (r *reconciler) follow(ctx context.Context, cluster *hubv1.Cluster, last registry.Status) (ctrl.Result, error) {
-	// Ensure posts the labels again, but only with usable credentials and after the Secret was read. An annotation that
-	// puts the running app into observe mode must not wait for either.
+	// Ensure needs usable credentials and the Secret; an annotation for observe mode must not wait for them.
 	err := r.remotes.Relabel(registry.ClusterName(cluster.Name), cluster.Labels, cluster.Annotations)
 	if err != nil && !errors.Is(err, registry.ErrNotFound) {
 		return ctrl.Result{}, fmt.Errorf("post the labels: %w", err)
@@ -157,17 +154,14 @@ func (r *reconciler) follow(ctx context.Context, cluster *hubv1.Cluster, last re
 	return ctrl.Result{RequeueAfter: sooner(sooner(again, proven), found.changesIn(now))}, err
 }
 
-// remote is the registry's state of a Cluster.
 type remote struct {
 	info registry.Status
-	// current means that info is about the desired state that was posted. Otherwise info is older, and an event
-	// announces the newer snapshot.
+	// current: info is about the posted state. Otherwise it is older, and an event announces a newer one.
 	current   bool
 	suspicion state.CrashRecord
 }
 
-// ensure posts the desired state, unless the registry has it, for an app that works or for one that is kept warm, and returns the state
-// of the remote. Without usable credentials the app stays as it is, unless it is to be paused, which needs no credentials.
+// ensure posts an app that works or is kept warm. Without usable credentials the app stays, unless to be paused.
 func (r *reconciler) ensure(ctx context.Context, cluster *hubv1.Cluster, found credentials, role Role) (remote, error) {
 	name := registry.ClusterName(cluster.Name)
 	if !found.Usable() && !clusterstatus.IsPaused(cluster) {
@@ -207,8 +201,7 @@ func (r *reconciler) ensure(ctx context.Context, cluster *hubv1.Cluster, found c
 	return remote{r.remarkOn(info, cluster), shows(info, config), suspicion}, nil
 }
 
-// inUse returns the credentials and the snapshot to report. They differ from the desired ones while the last good ones
-// stay in use: a new server does not respond yet, or the remote has not accepted the new credentials yet.
+// inUse returns the last good ones while a new server does not respond, or the remote does not accept new credentials, yet.
 func (has remote) inUse(found credentials, cluster *hubv1.Cluster, secret client.ObjectKey) (credentials, registry.Status) {
 	info := has.info
 	if !found.Usable() {
@@ -229,7 +222,6 @@ func (has remote) inUse(found credentials, cluster *hubv1.Cluster, secret client
 	return found, info
 }
 
-// remarkOn adds the quarantine and the mark of the hub's own cluster, which the registry does not know, to a snapshot.
 func (r *reconciler) remarkOn(info registry.Status, cluster *hubv1.Cluster) registry.Status {
 	info.App = describeQuarantine(info.App, cluster)
 	info.Identity = r.markHub(info)

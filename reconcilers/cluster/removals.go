@@ -17,15 +17,12 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// removals are the removals of remotes that are in progress, or whose Cluster the cache still has. Each has a goroutine,
-// so that no reconcile waits for a removal: the removal of a dead remote takes all of its time.
+// removals are in progress, or their Cluster is still cached. Each has a goroutine: a dead remote takes all its time.
 //
-// The removal of a Cluster with a deletionTimestamp runs the cleanup steps of modules. A Cluster that has vanished is no
-// evidence that its deletion is wanted: the hub's API server may have lost its data, or may have been restored from a
-// backup. Its app stops, and its objects in the remote stay.
+// With a deletionTimestamp cleanup steps run. A vanished Cluster is no evidence: the API server may have lost its data or been
+// restored. Its app stops, and its objects stay.
 //
-// It is a runnable that waits for those goroutines when the hub ends, and has a source that triggers a reconcile of the
-// Cluster when its removal is done.
+// It waits for those goroutines when the hub ends, and its source triggers a reconcile when a removal is done.
 type removals struct {
 	remotes ender
 	within  time.Duration // for one removal
@@ -38,14 +35,12 @@ type removals struct {
 	work sync.WaitGroup
 }
 
-// ender is the part of the registry that ends remotes. Remove and Stop wait.
 type ender interface {
 	Remove(ctx context.Context, name registry.ClusterName) error
 	Stop(ctx context.Context, name registry.ClusterName) error
 	Status(name registry.ClusterName) (registry.Status, bool)
 }
 
-// removal is the removal of one remote.
 type removal struct {
 	isStop bool // without cleanup steps
 	began  time.Time
@@ -54,7 +49,6 @@ type removal struct {
 	err    error // read it only after done
 }
 
-// isDone reports whether the removal has ended.
 func (one *removal) isDone() bool {
 	select {
 	case <-one.done:
@@ -84,7 +78,6 @@ func (r *removals) Start(ctx context.Context) error {
 	return nil
 }
 
-// source returns a source of requests for the Clusters whose removal has ended.
 func (r *removals) source() source.Source {
 	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
 		r.memory.mu.Lock()
@@ -94,8 +87,7 @@ func (r *removals) source() source.Source {
 	})
 }
 
-// isStopping reports whether a stop of the remote is in progress, and forgets one that has ended: it is no removal of a Cluster
-// that has returned.
+// isStopping forgets a stop that has ended: it is no removal of a Cluster that has returned.
 func (r *removals) isStopping(s *seen) bool {
 	if s.removal == nil || !s.removal.isStop {
 		return false
@@ -107,8 +99,7 @@ func (r *removals) isStopping(s *seen) bool {
 	return false
 }
 
-// remove returns the removal of a remote whose Cluster is being deleted. It begins the removal if there is none, and
-// returns nil if there is no remote. It does not wait.
+// remove begins the removal if there is none; nil means no remote. It does not wait.
 func (r *removals) remove(ctx context.Context, s *seen) *removal {
 	return r.begin(ctx, s, r.remotes.Remove, false)
 }
@@ -129,7 +120,6 @@ func (r *removals) letGo(ctx context.Context, s *seen) *removal {
 
 type ending func(ctx context.Context, name registry.ClusterName) error // ending ends a remote.
 
-// begin begins the removal of a remote that has none, and returns the removal.
 func (r *removals) begin(ctx context.Context, s *seen, end ending, isStop bool) *removal {
 	name := registry.ClusterName(s.name)
 	if _, runs := r.remotes.Status(name); s.removal != nil || !runs {
@@ -157,8 +147,7 @@ func (r *removals) begin(ctx context.Context, s *seen, end ending, isStop bool) 
 // lastWords is the extra time in which a removal that has run out of time reports the steps that it gives up.
 const lastWords = 3 * time.Second
 
-// run removes a remote within its time. A remote that ends between the two calls is unknown to the second one: the first
-// error says what the removal has given up.
+// run: a remote that ends between the two calls is unknown to the second; the first error has the given-up steps.
 func (r *removals) run(ctx context.Context, name registry.ClusterName, end ending) error {
 	late := runFor(ctx, name, r.within, end)
 	if !errors.Is(late, context.DeadlineExceeded) {
@@ -186,7 +175,6 @@ func (r *removals) announce(name string) {
 	}
 }
 
-// forget forgets the removal of a remote that has ended.
 func (r *removals) forget(s *seen) {
 	r.memory.mu.Lock()
 	defer r.memory.mu.Unlock()

@@ -16,8 +16,7 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/internal/hubcontroller"
 )
 
-// report writes the status if it differs from that of the Cluster, and records events of the changes. It returns a
-// conflict if the Cluster is not the latest version.
+// report writes a changed status and events. It returns a conflict if the Cluster is not the latest version.
 func (r *reconciler) report(ctx context.Context, cluster *hubv1.Cluster, status hubv1.ClusterStatus) error {
 	before := clusterstatus.Ours(cluster.Status)
 	if equality.Semantic.DeepEqual(before, status) {

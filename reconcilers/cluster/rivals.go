@@ -17,20 +17,17 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// rivals finds two Clusters that are one cluster and that different hubs of a fleet run, by the identity that is recorded in
-// them. The registry does so for the remotes of one hub.
+// rivals finds two Clusters of different hubs that are one cluster, by recorded identity; the registry does so in one hub.
 //
-// A hub records the identity of a Cluster, waits until the watch has reported that write, and then looks for older Clusters
-// with it. So of two hubs that do this at the same time, the one that writes last sees the other Cluster before it starts an
-// app. If its own Cluster is the older one, the app of the younger one ends as soon as the other hub gets the write.
+// A hub records the identity, waits for the watch, then looks for older Clusters: the last to write sees the other before it
+// starts an app; the app of a younger one ends as soon as its hub gets the write.
 type rivals struct {
 	clusters client.Reader              // the cache
 	byID     hubcontroller.ClusterIndex // as of the events that changed has had, in their order
 }
 
-// of returns the oldest Cluster that is older than a Cluster and is the same cluster, or "". An app may not start before the
-// result is known: while the identity that the remote has now is not recorded, or the watch has not reported the record. A
-// remote that does not say which cluster it is has no rivals.
+// of returns the oldest older Cluster that is the same cluster, or "". No app starts before the result is known: identity
+// recorded, and the record watched. A remote that does not say which it is has no rivals.
 func (r *rivals) of(ctx context.Context, cluster *hubv1.Cluster, info registry.Status) (rival registry.ClusterName, isKnown bool, err error) {
 	id := cluster.Annotations[hubv1.AnnotationID]
 	switch {
@@ -62,7 +59,7 @@ func (r *rivals) of(ctx context.Context, cluster *hubv1.Cluster, info registry.S
 	return rival, isKnown, nil
 }
 
-// isBefore reports whether a Cluster is older than another one, as state.Desired.Since defines it.
+// isBefore is as state.Desired.Since defines it.
 func isBefore(a, b *hubv1.Cluster) bool {
 	if a.CreationTimestamp.Equal(&b.CreationTimestamp) {
 		return a.Name < b.Name
@@ -70,8 +67,7 @@ func isBefore(a, b *hubv1.Cluster) bool {
 	return a.CreationTimestamp.Before(&b.CreationTimestamp)
 }
 
-// changed returns a handler that notes the identity of each Cluster, and adds requests for the Clusters with an identity that one
-// of them has got or has lost, itself included.
+// changed adds requests for the Clusters with an identity that one of them got or lost, itself included.
 func (r *rivals) changed() handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 	add := func(q queue, id string) {

@@ -31,8 +31,7 @@ func Rules() []rbacv1.PolicyRule {
 // HoldsName is the name of the ConfigMap, in the credentials namespace, that keeps the holds of deletes.
 const HoldsName = "clusterfx-deletes"
 
-// CredentialsRules returns the permissions that they need in the credentials namespace, for the Secrets, the journal and
-// the holds of deletes. RBAC cannot limit the creation of an object to a name.
+// CredentialsRules are for the credentials namespace: Secrets, journal, holds. RBAC cannot limit a creation to a name.
 func CredentialsRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "list", "watch"}},
@@ -48,17 +47,15 @@ func CredentialsRules() []rbacv1.PolicyRule {
 	}
 }
 
-// ReplicaRules returns the permissions that they need in the credentials namespace, beside CredentialsRules, where several
-// replicas share the Clusters: each replica has a journal with a name of its own, and reads and removes those of the others. RBAC
-// cannot list their names, which are those of Pods.
+// ReplicaRules are in addition where replicas share Clusters: each has its journal, reads and removes others'. They are named
+// after Pods, which RBAC cannot list.
 func ReplicaRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{configMaps}, Verbs: []string{"get", "update", "delete"}},
 	}
 }
 
-// EventRules returns the permissions that they need in the credentials namespace and in the namespace default,
-// where the API server keeps the events of objects without a namespace.
+// EventRules are for the credentials namespace and default, which has events of objects without a namespace.
 func EventRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", verbPatch}},

@@ -16,9 +16,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// remembered is the last reading of a Cluster's Secret, with its times. Most reconciles are not about the Secret, and need not read it
-// again: its metadata, which is watched, show whether it has changed. The registry holds the same credentials, so that
-// this takes no extra space.
+// remembered is the last reading of a Secret: its watched metadata show a change. The registry holds the same, so no extra space.
 type remembered struct {
 	origin
 	reading
@@ -27,15 +25,13 @@ type remembered struct {
 	answered bool      // it was read again after the remote rejected its credentials
 }
 
-// reading is the content of a Secret: a connection, or a refusal.
 type reading struct {
 	connection kubeconfig.Connection
 	refusal    state.Condition
 	version    string // resourceVersion of the Secret; empty if there is none
 }
 
-// origin names the sources of a connection, and the Cluster that it is for: a reading for one Cluster is not used for
-// the next Cluster of the same name, which may have been created together with another Secret.
+// origin is the connection's sources and Cluster: the next Cluster of that name may have come with another Secret.
 type origin struct {
 	cluster                         types.UID
 	secret                          hubv1.KubeconfigSecretRef
@@ -47,7 +43,6 @@ func originOf(cluster *hubv1.Cluster) origin {
 	return origin{cluster.UID, spec.KubeconfigSecretRef, spec.Server, spec.TLSServerName, spec.ProxyURL}
 }
 
-// options returns the options for parsing the Secret's data.
 func (o origin) options() kubeconfig.Options {
 	return kubeconfig.Options{
 		Key: o.secret.Key, Context: o.secret.Context,
@@ -55,11 +50,9 @@ func (o origin) options() kubeconfig.Options {
 	}
 }
 
-// readAtMostEvery is the least time between two reads of a Secret that changes continuously. The first change is read
-// immediately, and of the changes within this time after it the last one.
+// readAtMostEvery is for a Secret that changes continuously: the first change is read at once, then the last in each interval.
 const readAtMostEvery = 2 * time.Second
 
-// question is the request of a reconcile for the current content of a Secret.
 type question struct {
 	from    origin
 	version string // resourceVersion of the Secret in the cache; empty if it has none
@@ -69,8 +62,7 @@ type question struct {
 	accepted, rejected bool
 }
 
-// recall returns the last reading, or ok as false if the Secret must be read now. A time other than zero means that the
-// Secret has changed and is to be read then.
+// recall is not ok if the Secret must be read now; a time says that it has changed and is to be read then.
 func (s *seen) recall(q question) (known reading, later time.Time, ok bool) {
 	last := s.secret
 	if last == nil || last.origin != q.from {
@@ -93,13 +85,11 @@ func (s *seen) recall(q question) (known reading, later time.Time, ok bool) {
 	return reading{}, time.Time{}, false
 }
 
-// isOlder reports whether version a of a Secret is older than version b.
 func isOlder(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order < 0
 }
 
-// remember keeps the reading that answers a question.
 func (m *memory) remember(s *seen, q question, answer reading) {
 	next := &remembered{origin: q.from, reading: answer, read: q.now, answered: q.rejected}
 	if last := s.secret; last != nil && last.origin == q.from {
@@ -115,8 +105,7 @@ func (m *memory) remember(s *seen, q question, answer reading) {
 	s.quiet = next.changed.Add(readAtMostEvery)
 }
 
-// cachedVersion returns the resourceVersion that the cache has of a Secret, or an empty string if
-// it has none. It sends no requests.
+// cachedVersion is "" if the cache has no such Secret. It sends no requests.
 func (r *reconciler) cachedVersion(ctx context.Context, secret client.ObjectKey) string {
 	metadata := hubcontroller.SecretMetadata()
 	if err := r.Get(ctx, secret, metadata); err != nil {

@@ -20,15 +20,13 @@ import (
 
 const (
 	secretsInPage = 100 // secretsInPage is how many Secrets one request reads.
-	// worthPages is the number of Clusters from which on their Secrets are read in pages, and strangers is how many Secrets of
-	// others the namespace may have for each of theirs.
+	// worthPages Clusters are worth pages, with up to strangers Secrets of others for each of theirs.
 	worthPages, strangers = 10, 3
 	pagesTimeout          = 10 * time.Second // pagesTimeout bounds all pages; what is not read by then is read by the reconciles.
 )
 
-// readSecrets reads the Secrets of the Clusters in pages: when a hub starts, that is one request for each hundred Clusters. What it
-// parses is what the reconciles would keep of a Secret that they read; the rest of a page is dropped at once. It returns no error,
-// since the reconcile of a Cluster reads a Secret that is missing here, or has changed since.
+// readSecrets reads a hundred per request when a hub starts, and keeps what reconciles would; the rest is dropped. It returns no
+// error: a reconcile reads what is missing or changed.
 func (r *reconciler) readSecrets(ctx context.Context, all []hubv1.Cluster) {
 	ctx, cancel := context.WithTimeout(ctx, pagesTimeout)
 	defer cancel()
@@ -58,7 +56,6 @@ func (r *reconciler) readSecrets(ctx context.Context, all []hubv1.Cluster) {
 	}
 }
 
-// usersOf returns the Clusters of this hub that need credentials, by the names of their Secrets.
 func (r *reconciler) usersOf(all []hubv1.Cluster) map[string][]*hubv1.Cluster {
 	users := map[string][]*hubv1.Cluster{}
 	for i := range all {
@@ -72,7 +69,6 @@ func (r *reconciler) usersOf(all []hubv1.Cluster) map[string][]*hubv1.Cluster {
 	return users
 }
 
-// countSecrets returns how many Secrets the namespace has. It sends no request.
 func (r *reconciler) countSecrets(ctx context.Context) int {
 	var all metav1.PartialObjectMetadataList
 	all.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
@@ -82,7 +78,6 @@ func (r *reconciler) countSecrets(ctx context.Context) int {
 	return len(all.Items)
 }
 
-// rememberSecret keeps the reading of a Secret for the reconciles of the Clusters that name it.
 func (r *reconciler) rememberSecret(ctx context.Context, secret *corev1.Secret, users []*hubv1.Cluster) {
 	key := client.ObjectKeyFromObject(secret)
 	for _, cluster := range users {

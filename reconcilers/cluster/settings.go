@@ -13,18 +13,12 @@ import (
 type Settings struct {
 	Namespace string // Namespace is the credentials namespace, the only one whose Secrets are read. Default clusterfx-system.
 	// Policy limits the credentials that the hub uses; the registry has the same policy. Default: the strictest policy.
-	Policy kubeconfig.Policy
-	// HubID keys the fingerprints of credentials in status, so that the fingerprints of two hubs cannot be
-	// compared. Default: no key.
-	HubID string
-	// Concurrency is how many Clusters the controller reconciles at the same time.
-	// Default 50: each mostly waits for the response to a read of a Secret.
-	Concurrency int
-	// RemoveWithin is how long the modules' cleanup steps, and the end of an app, may take when its Cluster is deleted. Steps that
-	// are not done by then are given up, and an event names them at most 3 s later. Default 25 s.
+	Policy      kubeconfig.Policy
+	HubID       string // HubID keys the fingerprints in status, so that those of two hubs cannot be compared. Default: no key.
+	Concurrency int    // Concurrency of reconciles. Default 50: each mostly waits for the read of a Secret.
+	// RemoveWithin bounds cleanup steps and the app's end on deletion; an event names missed steps 3 s later. Default 25 s.
 	RemoveWithin time.Duration
-	// Journal is the name of the journal of starts: the prefix of the names of its ConfigMaps in Namespace. Hubs that share
-	// their Clusters have a journal each. Default: JournalName.
+	// Journal prefixes the ConfigMaps of starts in Namespace; hubs that share Clusters have one each. Default: JournalName.
 	Journal          string
 	AggregateMetrics bool // AggregateMetrics leaves the names of Clusters out of metrics. Default: false.
 }

@@ -66,7 +66,7 @@ func setup(p Params, remotes remotes) error {
 	return nil
 }
 
-// addTo adds the controller. WithOptions of the builder overwrites earlier options.
+// addTo: WithOptions of the builder overwrites earlier options.
 func (r *reconciler) addTo(p Params, changes source.Source) error {
 	mgr := p.Manager
 	if err := mgr.Add(&r.removals); err != nil {
@@ -94,14 +94,11 @@ func (r *reconciler) addTo(p Params, changes source.Source) error {
 	return b.Complete(r)
 }
 
-// requestFor returns the request for the Cluster of a remote that changed.
 func requestFor(e registry.Event) []ctrl.Request {
 	return []ctrl.Request{{NamespacedName: client.ObjectKey{Name: string(e.Name)}}}
 }
 
-// secretChanged returns a handler that adds requests for the Clusters that name a Secret. For a Secret that
-// changes continuously it adds as many requests as there will be reads of the Secret. A Cluster that has not been reconciled
-// since it names the Secret reads it then.
+// secretChanged adds as many requests as there will be reads. A Cluster not reconciled since it names the Secret reads it then.
 func (r *reconciler) secretChanged() handler.EventHandler {
 	add := func(secret client.Object, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) {
 		for cluster, quiet := range r.memory.usersOf(secret.GetName(), time.Now()) {

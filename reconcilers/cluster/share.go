@@ -18,12 +18,10 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// Share is this hub's share of the Clusters, where several hubs have one fleet. All methods may be called from many goroutines,
-// and do not block.
+// Share is this hub's share, where several have one fleet. Methods are for many goroutines, and do not block.
 type Share interface {
-	// RoleOf returns what this hub does with a Cluster now, and with the RoleRunner how the status describes this hub, without
-	// Since; that is zero for a hub that has all Clusters. The registry has no remote of that name for another UID when the hub
-	// acts on it.
+	// RoleOf returns what this hub does with a Cluster, and for RoleRunner how the status describes it, without Since: zero for a
+	// hub with all Clusters. The registry then has no remote of that name for another UID.
 	RoleOf(name registry.ClusterName, uid types.UID) (Role, hubv1.RunnerStatus)
 	// Prepared says that a Cluster was reconciled with the RoleWarm: its remote is posted to the registry, or cannot be.
 	Prepared(uid types.UID)
@@ -33,12 +31,10 @@ type Share interface {
 
 // Exporter is a Share that exports the metrics of a part of the Clusters. A Share that is none exports all of them.
 type Exporter interface {
-	// Exported returns a function that reports whether this hub exports the metrics of a Cluster. One hub does: the hub that runs
-	// the Cluster, or one of those that are left. While a Cluster moves, it may be none or two for a moment.
+	// Exported: one hub exports a Cluster's metrics, the runner or one of those left; none or two while it moves.
 	Exported() func(uid types.UID) bool
 }
 
-// exportedBy returns that function for any Share.
 func exportedBy(share Share) func(uid types.UID) bool {
 	if part, ok := share.(Exporter); ok {
 		return part.Exported()
@@ -49,11 +45,10 @@ func exportedBy(share Share) func(uid types.UID) bool {
 // Role is what a hub does with a Cluster.
 type Role int
 
-// The roles. A hub that shares its Clusters with none has the first one for all of them.
+// Without sharing all Clusters have the first one.
 const (
 	RoleRunner Role = iota // RoleRunner is the role of the hub that runs the app of the Cluster and reports its state.
-	// RoleWarm is the role of the hub that runs it next: the app is built and waits, as soon as the runner has reported that it
-	// starts. The hub writes nothing, neither to the remote nor to the Cluster.
+	// RoleWarm runs it next: the app is built once the runner reports that it starts, waits, and writes nothing.
 	RoleWarm
 	RoleNone // RoleNone is the role of all others.
 )
@@ -67,7 +62,6 @@ func (everything) Prepared(types.UID)          {}
 func (everything) Forget(registry.ClusterName) {}
 func (everything) Source() source.Source       { return nil }
 
-// actAs does what the role of this hub for a Cluster requires, unless the hub runs the Cluster; it reports whether it does.
 func (r *reconciler) actAs(ctx context.Context, cluster *hubv1.Cluster) (runs bool, result ctrl.Result, err error) {
 	role, runner := r.share.RoleOf(registry.ClusterName(cluster.Name), cluster.UID)
 	r.memory.of(cluster.Name).noteRole(cluster, role, runner, time.Now())
@@ -85,7 +79,6 @@ func (r *reconciler) actAs(ctx context.Context, cluster *hubv1.Cluster) (runs bo
 	return false, ctrl.Result{}, nil
 }
 
-// statusOf returns the status of a Cluster that this hub runs.
 func (r *reconciler) statusOf(cluster *hubv1.Cluster, found clusterstatus.Credentials, info registry.Status) hubv1.ClusterStatus {
 	status := clusterstatus.Of(cluster, found, info)
 	_, now := r.share.RoleOf(registry.ClusterName(cluster.Name), cluster.UID)
@@ -126,9 +119,8 @@ func (r *reconciler) reportAsRunner(
 	return brief, r.report(ctx, cluster, status)
 }
 
-// letGo stops the remote of a Cluster that another hub runs. Its objects stay, and the Cluster is not written. The crashes of
-// a Cluster that this process has not worked on remain recorded: a hub that restarts has no Cluster at first, and may get those
-// back with which its last process has crashed.
+// letGo keeps objects and Cluster. Crashes of a Cluster that this process has not worked on stay recorded: a restarting hub may
+// get those back with which it crashed.
 func (r *reconciler) letGo(ctx context.Context, name string) {
 	s := r.memory.of(name)
 	r.memory.use(s, "")
@@ -141,7 +133,6 @@ func (r *reconciler) letGo(ctx context.Context, name string) {
 	r.suspects.Forget(name)
 }
 
-// keepWarm posts the desired state of a Cluster that this hub may run next.
 func (r *reconciler) keepWarm(ctx context.Context, cluster *hubv1.Cluster) (ctrl.Result, error) {
 	r.memory.use(r.memory.of(cluster.Name), cluster.Spec.KubeconfigSecretRef.Name)
 	last, isClear := r.isClear(ctx, cluster)
@@ -161,9 +152,8 @@ func (r *reconciler) keepWarm(ctx context.Context, cluster *hubv1.Cluster) (ctrl
 	return ctrl.Result{RequeueAfter: found.changesIn(time.Now())}, nil
 }
 
-// hasStarted reports whether the runner of a Cluster has reported that the app starts with this spec and these credentials. No
-// other hub builds the app before that: an app that ends the process would end both at the same time, and the hub that takes the
-// Cluster then reads the crash in the journal of the runner only.
+// hasStarted: the runner starts the app with this spec and credentials. An app that ends the process would otherwise end both
+// hubs at once, before the journal shows it.
 func hasStarted(cluster *hubv1.Cluster, found credentials) bool {
 	modules := meta.FindStatusCondition(cluster.Status.Conditions, hubv1.ConditionModulesReady)
 	return modules != nil && modules.Status != metav1.ConditionUnknown && modules.Reason != hubv1.ReasonQuarantined &&

@@ -21,7 +21,7 @@ func newSpans(p trace.TracerProvider) spans {
 	return spans{p.Tracer("github.com/clusterfx/clusterfx/reconcilers/cluster")}
 }
 
-// begin begins a span; end ends it with the result. The text of an error is in the log only, under the same reconcileID.
+// begin's end takes the result. The text of an error is in the log only, under the same reconcileID.
 func (s spans) begin(ctx context.Context, cluster string) (spanned context.Context, end func(error)) {
 	if s.tracer == nil {
 		return ctx, func(error) {}

@@ -14,29 +14,22 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// The bounds of the time of a report.
 const (
-	// keepsReady is how long a Cluster that was Ready keeps its status, from the start of the hub, while its remote waits for its first
-	// turn in this process. Most of them are Ready a moment later. If each of them was reported as Unknown until then, every restart of
-	// the hub would look like the loss of the fleet, and cost two writes and an event for each Cluster.
+	// keepsReady: a Cluster that was Ready keeps its status from the hub's start until its first turn. Unknown until then would look
+	// like the loss of the fleet, and cost two writes and an event each.
 	keepsReady = 30 * time.Second
-	// keepsTaken is how long it does so, from the moment when this hub has it, if another runner reported it last. That runner
-	// may have ended ten seconds before the Cluster could be taken, and Ready must not be True for longer than 25 s after that.
+	// keepsTaken is for the report of another runner, which may have ended 10 s before: Ready stays True for 25 s at most.
 	keepsTaken = 10 * time.Second
 	staysNew   = 10 * time.Second // staysNew is how long a Cluster without a status stays without one, in the same way.
-	// settleTime is how long a transient state must last to be reported. A remote passes through three of these states within a
-	// fraction of a second when it starts; when a hub starts, thousands of remotes do so together.
+	// settleTime: a starting remote passes three states in a fraction of a second, thousands together when a hub starts.
 	settleTime = time.Second
-	// longStart is how long an app starts before its controllers are reported one by one. Each controller that starts is a
-	// change of the status, and most apps are Ready, or have failed again, before a user could read it.
+	// longStart is before controllers are reported one by one: most apps are Ready or have failed before a user could read it.
 	longStart = 10 * time.Second
-	// outrankedFor is how long a hub leaves the report of a runner with a higher epoch as it is. A hub that is no longer the runner
-	// learns that within a few Lease durations. If it still is the runner after that, epochs have begun again at one: the installation
-	// was created again, perhaps in another namespace, and its Clusters were kept.
+	// outrankedFor is how long the report of a higher epoch stays: a former runner learns that within a few Leases. After it, epochs
+	// have begun again: the installation was made again, and its Clusters were kept.
 	outrankedFor = time.Minute
 )
 
-// timing is what decides, beside a status, when it is reported.
 type timing struct {
 	hasRole   bool
 	role      Role      // of this hub, as of the last reconcile, with hasRole
@@ -44,15 +37,13 @@ type timing struct {
 	outranked time.Time // since when the status names another runner, with a higher epoch than this hub has; zero if it does not
 }
 
-// await notes a Cluster that the hub found when it started. See noteRole for those with a status.
 func (t *timing) await(cluster *hubv1.Cluster, now time.Time) {
 	if isNew(cluster.Status) {
 		t.turn = now.Add(staysNew)
 	}
 }
 
-// noteRole notes what this hub does with a Cluster, as the runner with this name and epoch if it runs it. A Cluster that it runs
-// from now on, and that was Ready before, is one whose turn comes: another hub ran it, or this hub before its restart.
+// noteRole: a Cluster that was Ready and runs here from now on has its turn, after another hub or this one's restart.
 func (t *timing) noteRole(cluster *hubv1.Cluster, role Role, runner hubv1.RunnerStatus, now time.Time) {
 	if t.hasRole && t.role == role {
 		return
@@ -93,7 +84,6 @@ func (t *timing) reportIn(cluster *hubv1.Cluster, status *hubv1.ClusterStatus, i
 	return wait, brief
 }
 
-// wasReady reports whether the last report of a Cluster is that it is Ready as its spec is now.
 func wasReady(cluster *hubv1.Cluster) bool {
 	return cluster.Status.ObservedGeneration == cluster.Generation &&
 		meta.IsStatusConditionTrue(cluster.Status.Conditions, hubv1.ConditionReady)
@@ -102,13 +92,11 @@ func wasReady(cluster *hubv1.Cluster) bool {
 // isNew reports whether no hub has reported a status yet. The CRD has a default for it.
 func isNew(status hubv1.ClusterStatus) bool { return status.ObservedGeneration <= 0 }
 
-// isTransient reports whether a status says that it is not known yet whether the Cluster is Ready.
 func isTransient(status *hubv1.ClusterStatus) bool {
 	ready := meta.FindStatusCondition(status.Conditions, hubv1.ConditionReady)
 	return ready.Status == metav1.ConditionUnknown && ready.Reason != hubv1.ReasonPaused
 }
 
-// isBlocked reports whether a controller keeps the Cluster from being Ready.
 func isBlocked(status *hubv1.ClusterStatus) bool {
 	return meta.IsStatusConditionFalse(status.Conditions, hubv1.ConditionReady) && slices.ContainsFunc(status.Modules, func(m hubv1.ModuleStatus) bool {
 		return slices.ContainsFunc(m.Controllers, func(c hubv1.ControllerStatus) bool { return c.State == hubv1.ModuleWaiting })

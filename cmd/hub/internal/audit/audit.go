@@ -157,7 +157,6 @@ func (a *Auditor) pass(ctx context.Context) (next time.Duration, err error) {
 	return busy, a.mark(ctx, due)
 }
 
-// forget forgets tries of Clusters that are no suspects.
 func (a *Auditor) forget(found []suspect) {
 	tried := map[types.UID]string{}
 	for _, s := range found {

@@ -17,8 +17,7 @@ import (
 
 const (
 	margin = time.Second // margin is how long a Lease stays unchanged in addition to the duration, for clocks of different rates.
-	// graceServed is between the end of a Lease and the mark if a live replica has the Cluster: it takes the shard
-	// within two seconds, and reports within ten.
+	// graceServed is from the end of a Lease to the mark if a live replica has the Cluster: 2 s to take the shard, 10 s to report.
 	graceServed   = 12 * time.Second
 	graceUnserved = 5 * time.Second
 	// step is between the turns of two neighbours.
@@ -27,7 +26,6 @@ const (
 	tooLarge  = 5 // tooLarge a part of all Clusters to be marked at once, as a divisor.
 )
 
-// isTooMany reports whether so many of all Clusters are more than an audit marks at once.
 func isTooMany(n, all int) bool { return n > alwaysFew && n*tooLarge > all }
 
 type suspect struct {

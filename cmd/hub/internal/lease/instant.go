@@ -4,7 +4,6 @@ package lease
 
 import "time"
 
-// instant has two clocks.
 type instant struct {
 	monotonic time.Time // its monotonic reading counts
 	wall      time.Time // has no monotonic reading

@@ -76,8 +76,7 @@ func New(o Options) (*Candidacy, error) {
 // Ask lets Run try to get the lease, as a manager's turn does.
 func (c *Candidacy) Ask() { c.ask() }
 
-// Run waits for Ask, gets the lease and keeps it. It returns when the lease is lost, or soon after ctx has ended; then
-// call GiveBack or Forfeit. It must be called once.
+// Run waits for Ask and keeps the lease until it is lost, or ctx ends. Then call GiveBack or Forfeit. It must be called once.
 func (c *Candidacy) Run(ctx context.Context) {
 	defer c.lock.close()
 	select {
@@ -100,8 +99,7 @@ func (c *Candidacy) Run(ctx context.Context) {
 	}
 }
 
-// GiveBack closes the gate for good, and lets others have the lease at once, if this hub has it. Call it after Run,
-// when nothing that needs the lease runs.
+// GiveBack closes the gate for good and gives a held lease back. Call it after Run, when nothing that needs the lease runs.
 func (c *Candidacy) GiveBack(ctx context.Context) error {
 	if !c.isHeld() {
 		return nil

@@ -23,7 +23,6 @@ import (
 // errOver is the error of the lock for an election that continues after the end.
 var errOver = errors.New("this candidacy is over")
 
-// watchedLock is the lease for client-go's election. It tells the candidacy of each change.
 type watchedLock struct {
 	resourcelock.Interface
 	candidacy *Candidacy

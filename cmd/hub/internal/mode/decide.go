@@ -4,7 +4,6 @@ package mode
 
 import "time"
 
-// lock is the Lease of leader mode as read.
 type lock struct {
 	exists   bool
 	holder   string        // empty if it is released or missing

@@ -34,8 +34,7 @@ type Options struct {
 	Namespace, Name string
 	Installation    string
 	Identity        string // Identity is for people.
-	// Duration is how long another holder's Lease is unchanged before it is acquired, unless the Lease names longer. A
-	// third is the deadline of each request.
+	// Duration is how long another's Lease, unless it names longer, is unchanged before it is acquired. A third bounds a request.
 	Duration time.Duration
 	// Every is between two reads.
 	Every time.Duration
@@ -162,7 +161,6 @@ func (o Options) announced(before *coordinationv1.Lease) *coordinationv1.Lease {
 	return l
 }
 
-// released is as client-go does it.
 func (o Options) released(before *coordinationv1.Lease) *coordinationv1.Lease {
 	l := o.changed(before, "", time.Second)
 	delete(l.Annotations, annotationWayBack)

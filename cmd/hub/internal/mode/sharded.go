@@ -45,8 +45,7 @@ func NewSharded(o Options) (*Sharded, error) {
 	return &Sharded{options: o, decider: o.decider(), store: s, changed: make(chan struct{}), waiting: "has not read the Lease of leader mode"}, nil
 }
 
-// Run acquires the Lease of leader mode for the installation, and again when it is lost, until ctx ends, after which
-// the installation keeps it. It must be called once.
+// Run acquires the Lease for the installation, again when it is lost, until ctx ends; it is kept then. It must be called once.
 func (s *Sharded) Run(ctx context.Context) {
 	defer s.store.close()
 	defer s.lose("")
@@ -74,8 +73,7 @@ func (s *Sharded) Await(ctx context.Context) (permitted context.Context, err err
 	return nil, context.Cause(ctx)
 }
 
-// Confirm reads the Lease, and returns nil if replicas may work. A replica must call it after each claim of its Lease.
-// If the mode has changed, the error matches ErrNotSharded, and the context of Await ends.
+// Confirm is due after each claim. If the mode has changed, it matches ErrNotSharded, and ends Await's context.
 func (s *Sharded) Confirm(ctx context.Context) error {
 	found, err := s.store.read(ctx)
 	if err != nil {
@@ -157,7 +155,6 @@ func (s *Sharded) isOn() bool {
 	return s.current != nil
 }
 
-// permit ends with lose.
 func (s *Sharded) permit(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -18,10 +18,9 @@ const (
 	memoryShare     = 0.9 // memoryShare is the part of the cgroup's limit that the heap and the stacks may take. The rest is for what Go does not count.
 )
 
-// Pace decides how often the garbage collector runs; the zero Pace never changes it. While many remotes start, a hub allocates what
-// its caches keep, and most collections find little to free: with GOGC=400 they take a fifth to a quarter less time, for a peak of
-// the heap that is 15 % higher (500 remotes with 100 ConfigMaps of 2 KB). That is safe only below a memory limit: GOMEMLIMIT, or
-// nine tenths of the cgroup's. What the environment sets stays.
+// Pace decides how often the garbage collector runs; the zero Pace never changes it. While many remotes start, GOGC=400 takes a
+// fifth to a quarter less time for collections, for a peak of the heap that is 15 % higher (500 remotes with 100 ConfigMaps of 2
+// KB). That is safe only below a limit: GOMEMLIMIT, or nine tenths of the cgroup's. What the environment sets stays.
 type Pace struct {
 	mayChange bool
 

@@ -21,8 +21,7 @@ import (
 // maxCrash bytes of a crash are read: the goroutine that ended the process is first. convictTimeout is for its record.
 const maxCrash, convictTimeout = 1 << 20, 10 * time.Second
 
-// What Go writes when a goroutine ends the process. The text of a panic cannot look like it: its further lines are
-// indented. A lack of memory is no evidence against the goroutine that needed some.
+// Go's text of a crash: a panic's further lines are indented, so none looks like it. A lack of memory proves nothing.
 var (
 	fatal     = regexp.MustCompile(`(?m)^(panic: |fatal error: (concurrent map|stack overflow|sync: ))`)
 	goroutine = regexp.MustCompile(`(?m)^goroutine \d+ .*$`)

@@ -8,8 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
-// hubCache stops waiting when the term ends: a manager that is stopped before its caches are synced spins forever
-// (controller-runtime#3440), as when a module has declared an index and the API server is away.
+// hubCache stops waiting with the term: a manager stopped before its caches are synced spins forever (controller-runtime#3440).
 type hubCache struct {
 	cache.Cache
 	life context.Context //nolint:containedctx // The end of the term, for a method that gets another context.

@@ -14,8 +14,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// leadership decides when this replica leads among those that share the remotes. Its loss does not end the term: the
-// replica ends the leader's work, and is a candidate again, with another lease.Candidacy.
+// leadership elects among replicas that share the remotes. Its loss ends the leader's work, not the term.
 type leadership struct {
 	options lease.Options
 	within  time.Duration // how long the work of a leadership may take to end

@@ -88,7 +88,6 @@ func (t *term) managerOptions() managerOptions {
 	}}
 }
 
-// hubManager leaves checks and handlers to the process.
 type hubManager struct {
 	ctrl.Manager
 	site *serving.Checks

@@ -69,7 +69,6 @@ type Sharing struct {
 	ForgetAfter  time.Duration
 }
 
-// Defaults of options.
 const (
 	DefaultConcurrency   = 50
 	DefaultRemoveWithin  = 25 * time.Second

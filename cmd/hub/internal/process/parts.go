@@ -53,7 +53,6 @@ func parts(o Options, newManager func() (ctrl.Manager, error)) fx.Option {
 	return fx.Options(all...)
 }
 
-// hubParts has the values that the hub gives.
 func (o Options) hubParts(settings cluster.Settings) registry.HubPartOptions {
 	return registry.HubPartOptions{
 		Provide: fx.Supply(settings, o.NATS),

@@ -14,8 +14,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// readiness is a runnable, which the manager starts when the caches are synced. It knows of no remote: a hub whose
-// remotes are down is healthy.
+// readiness starts when the caches are synced. It knows of no remote: a hub whose remotes are down is healthy.
 type readiness struct{ ready atomic.Bool }
 
 var _ manager.LeaderElectionRunnable = (*readiness)(nil)
@@ -37,8 +36,7 @@ func (r *readiness) check(*http.Request) error {
 	return nil
 }
 
-// notRunning names hub parts for /readyz?verbose: a hub is ready without them. It leaves out messages, since the port
-// needs no authentication, and parts that wait for the leadership.
+// notRunning is for /readyz?verbose, without messages (the port needs no authentication) and parts that wait for leadership.
 func notRunning(parts []state.HubPartStatus) []string {
 	var notes []string
 	for _, one := range parts {

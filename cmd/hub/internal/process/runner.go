@@ -11,7 +11,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// runner runs the manager between fx's start and stop.
 type runner struct {
 	life    context.Context //nolint:containedctx // the manager's: from fx's start to its stop
 	cancel  context.CancelFunc

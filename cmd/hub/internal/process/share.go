@@ -158,8 +158,7 @@ func (s *share) over() <-chan struct{} {
 	return s.ended
 }
 
-// finish ends what runs once and hands over the rest, while registry and manager run. A replica whose Lease has ended
-// runs nothing, so what runs once ends first.
+// finish ends what runs once first, since a replica whose Lease has ended runs nothing, then hands over while the manager runs.
 func (s *share) finish(ctx context.Context) error {
 	if s.fleet == nil {
 		return nil

@@ -9,8 +9,7 @@ import (
 	"go.uber.org/fx"
 )
 
-// shutdown notices fx.Shutdowner. fx's App.Wait would take over SIGINT and SIGTERM of the process; it is called only
-// after the request, for the exit code.
+// shutdown notices fx.Shutdowner. App.Wait takes over SIGINT and SIGTERM, so it is called only after the request, for the code.
 type shutdown struct {
 	requested chan struct{}
 	close     func() // closes requested

@@ -12,8 +12,7 @@ import (
 
 const (
 	startingEvery = time.Second // startingEvery is between counts.
-	// After calmFor counts without remotes that start there are no others, after startingAtMost in any case: a few may
-	// be unable to start for days.
+	// After calmFor counts without starting remotes there are no others; startingAtMost, since a few may not start for days.
 	calmFor, startingAtMost = 5, 300
 )
 

@@ -46,8 +46,7 @@ func EndsWithin(sharded bool) time.Duration {
 
 var errDeposed = errors.New("the lease is lost") // errDeposed: the lease was lost, and nothing of the term is left.
 
-// term is one life of the hub: it stands by, works, and ends when it is stopped or the lease is lost. All that can act
-// is built for it, and ends with it.
+// term is one life of the hub: it stands by, works, and ends with a stop or the lease. All that can act is built for it.
 type term struct {
 	options  Options
 	scheme   *runtime.Scheme
@@ -135,8 +134,7 @@ func background(ctx context.Context, f func(context.Context)) (end func()) {
 	}
 }
 
-// run's start and stop do not end with ctx: fx runs no stop hooks after a start whose context ended, not even those of
-// started components (uber-go/fx#1035).
+// run's start and stop outlast ctx: fx runs no stop hooks after a start whose context ended (uber-go/fx#1035).
 func (t *term) run(ctx context.Context) error {
 	life := context.WithoutCancel(ctx)
 	t.election.start(life)

@@ -57,8 +57,7 @@ func (l *life) take(ctx context.Context, a shards.Action) error {
 	return l.swapRecord(ctx, a)
 }
 
-// verify reports whether the shards of a holder may be taken. A Lease of that name of something else cannot be renewed
-// by the holder, and counts as missing.
+// verify reports whether a holder's shards may be taken. A Lease of that name of something else counts as missing.
 func (l *life) verify(ctx context.Context, holder shards.Holder) (permitted bool, err error) {
 	lease, err := l.store.getLease(ctx, l.store.others, holder.Name)
 	if err != nil {
@@ -99,8 +98,7 @@ func (l *life) swapRecord(ctx context.Context, a shards.Action) error {
 	return nil
 }
 
-// repair writes the record of a shard that is held again. A write that arrives when the Lease is lost is set back for
-// the next holder, who repairs it.
+// repair writes the record of a held shard. A write that arrives after the loss of the Lease is repaired by the next holder.
 func (l *life) repair(ctx context.Context, a shards.Action) error {
 	name, count := recordName(a.Shard), l.options.Count
 	found, err := l.store.getLease(ctx, l.store.others, name)

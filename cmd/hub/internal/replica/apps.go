@@ -24,8 +24,7 @@ const (
 	started                 // they write
 )
 
-// beginCall starts the Runner's call that is due for a shard. Apps follow the stage in the Machine, not single actions,
-// so that no order of events leaves apps behind. It needs l.mu.
+// beginCall follows the stage in the Machine, not single actions, so that no order of events leaves apps behind. It needs l.mu.
 func (l *life) beginCall(ctx context.Context, shard int) {
 	a, want := &l.apps[shard], l.machine.Stage(shard)
 	isHeld := want.Epoch != 0 && !want.Draining

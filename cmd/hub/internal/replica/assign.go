@@ -11,8 +11,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 )
 
-// beginAssignment writes a changed assignment if this replica is or becomes the assigner. Two assigners do no harm: it
-// is a wish. It needs l.mu.
+// beginAssignment writes a changed assignment. Two assigners do no harm: it is a wish. It needs l.mu.
 func (l *life) beginAssignment(ctx context.Context, now shards.Instant) {
 	if !l.isAssigner(now) || l.pinned.IsZero() {
 		return

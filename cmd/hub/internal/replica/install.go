@@ -16,8 +16,7 @@ import (
 // ErrCount says that the installation has another number of shards than this replica. Waiting does not help.
 var ErrCount = errors.New("the installation has another number of shards")
 
-// install checks that the installation is complete and has this number of shards; the first replica creates it. Failed
-// requests are repeated until ctx ends.
+// install checks the installation and its number of shards, or creates it. Failed requests are repeated until ctx ends.
 func (r *Replica) install(ctx context.Context) error {
 	for {
 		done, err := r.tryInstall(ctx)

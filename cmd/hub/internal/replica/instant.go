@@ -8,7 +8,6 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 )
 
-// present is the present moment by both clocks.
 func present() shards.Instant {
 	now := time.Now()
 	return shards.Instant{Monotonic: now, Wall: now.Round(0)}

@@ -25,7 +25,6 @@ const (
 
 var errNotYet = errors.New("the action is not permitted yet") // errNotYet: the action is tried again like one that failed.
 
-// life is one incarnation of a replica, from its first request to the end of its last app.
 type life struct {
 	options Options
 	store   *store
@@ -62,8 +61,7 @@ func newLife(r *Replica) *life {
 	}
 }
 
-// live returns when the Lease is lost and all apps are drained, or when the replica has left; with an error if it could
-// not leave in time. It outlasts ctx, whose end begins the orderly end, and permitted, with which the gates close.
+// live outlasts ctx, whose end begins the orderly end. It fails if the replica cannot leave in time; permitted closes the gates.
 func (r *Replica) live(ctx, permitted context.Context) error {
 	l := newLife(r)
 	alive, end := context.WithCancel(context.WithoutCancel(ctx))
@@ -202,7 +200,6 @@ func (l *life) gate(shard int) (epoch int64, err error) {
 	return l.machine.Gate(shard, present())
 }
 
-// signal makes a request unless one is not served yet.
 func signal(requests chan<- struct{}) {
 	select {
 	case requests <- struct{}{}:
@@ -219,7 +216,6 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// parseHolder is the inverse.
 func formatHolder(h shards.Holder) string {
 	if h == (shards.Holder{}) {
 		return ""

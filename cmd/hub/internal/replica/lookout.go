@@ -24,8 +24,7 @@ type Lookout struct {
 	names    sets.Set[string]
 }
 
-// NewObserver sends no request. timing is that of the replicas, by default that of Options; a Lease that names a longer
-// duration is observed for that.
+// NewObserver sends no request. timing is that of the replicas, by default that of Options; a Lease may name a longer duration.
 func NewObserver(config *rest.Config, namespace string, timing shards.Timing) (*Lookout, error) {
 	o := withDefaults(Options{Config: config, Namespace: namespace, Timing: timing})
 	c, err := connect(o)
@@ -35,9 +34,8 @@ func NewObserver(config *rest.Config, namespace string, timing shards.Timing) (*
 	return &Lookout{store: &store{timeout: o.Timing.Deadline / 2, log: o.Log.V(1), others: c}, duration: o.Timing.Duration}, nil
 }
 
-// Running reads Leases and records, and returns who may write: replicas whose Leases have not ended, and holders that
-// are not known to have ended. If no replica is live, it ends incarnations whose Leases are unchanged for the duration,
-// which the next call finds. After an error the observation begins again: replicas may have had no contact, either.
+// Running returns who may write: replicas whose Leases have not ended, and holders not known to have ended. If no replica is
+// live, it ends incarnations with Leases unchanged for the duration; the next call finds that. An error restarts the observation.
 func (o *Lookout) Running(ctx context.Context) ([]string, error) {
 	names, err := o.running(ctx)
 	if err != nil {
@@ -80,7 +78,7 @@ func (o *Lookout) running(ctx context.Context) ([]string, error) {
 	return sets.List(live), nil
 }
 
-// decode gets Leases and records of one moment: a Lease without a record's incarnation has lost it.
+// decode gets objects of one moment: a Lease without a record's incarnation has lost it.
 func (o *Lookout) decode(all []coordinationv1.Lease) (leases map[string]shards.Lease, records []shards.Record, err error) {
 	leases = map[string]shards.Lease{}
 	for i := range all {

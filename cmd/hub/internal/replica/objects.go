@@ -79,7 +79,6 @@ func setOrNil(is bool) any {
 
 func recordName(shard int) string { return recordPrefix + "-" + strconv.Itoa(shard) }
 
-// newRecord has had no holder.
 func newRecord(shard, count int) *coordinationv1.Lease {
 	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
 		Name: recordName(shard), Labels: map[string]string{label: labelRecord},
@@ -143,7 +142,6 @@ func decodeRecordSpec(l *coordinationv1.Lease) (r shards.Record, err error) {
 	return r, nil
 }
 
-// encodeRecord changes a record that has its version.
 func encodeRecord(r shards.Record) (patch, error) {
 	if r.Epoch > math.MaxInt32 || r.Version == "" {
 		return nil, fmt.Errorf("a record of epoch %d and version %q cannot be written", r.Epoch, r.Version)
@@ -207,8 +205,7 @@ func newLease(name string, l shards.Lease, annotations map[string]string, second
 	}
 }
 
-// encodeLease changes a replica's Lease that has its version. The time gives each renewal a version of its own. The
-// administrator's wish stays.
+// encodeLease has a time that gives each renewal a version of its own. The administrator's wish stays.
 func encodeLease(l shards.Lease) patch { return encodeOwn(l, patch{}) }
 
 // encodeOwn adds annotations that no other replica changes.

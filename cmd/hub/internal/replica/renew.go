@@ -16,8 +16,7 @@ import (
 
 const jitter = 0.1 // jitter, as a part of a retry, keeps replicas that began together apart.
 
-// keepLease claims, renews and gives back the Lease, until it is lost. No other goroutine reads or writes it, so that
-// results cannot overtake each other.
+// keepLease alone reads and writes the Lease, until it is lost, so that results cannot overtake each other.
 func (l *life) keepLease(ctx context.Context) {
 	for mustRead := true; ctx.Err() == nil; {
 		began := time.Now()

@@ -19,7 +19,6 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 )
 
-// The defaults of Options.
 const (
 	DefaultDuration    = 10 * time.Second
 	defaultDeadline    = 7 * time.Second
@@ -31,15 +30,13 @@ const (
 
 // Apps owns the apps of all Clusters. It is called from many goroutines, and never twice at a time for one shard.
 type Apps interface {
-	// Warm builds the apps of a shard and returns nil when their caches are in sync. They may not write: the gate is
-	// closed. It may take as long as it needs, and must return soon after ctx ends: the apps are no longer wanted, or
-	// the Replica gets the shard because its holder has ended. After an error Drain follows, or Start, which continues
-	// with what Warm has built. from is the holder, or zero.
+	// Warm builds the apps of a shard, with a closed gate, and returns nil when their caches are in sync. It may take as long as it
+	// needs, but must return soon after ctx ends. After an error Drain follows, or Start, which continues with what Warm has built.
+	// from is the holder, or zero.
 	Warm(ctx context.Context, shard int, from shards.Origin) error
-	// Start says that the Replica holds the shard in this epoch: its apps write whenever the gate is open. It builds
-	// apps that Warm has not, does not wait for them, and must return soon after ctx ends, with the epoch or the life.
-	// from is the incarnation that ended without a release, perhaps crashed by one of the apps it was starting, or that
-	// released the shard when no replica was warm; zero if there was none, or this replica was warm.
+	// Start lets the apps of a held shard write whenever the gate is open. It builds those that Warm has not, does not wait for
+	// them, and must return soon after ctx ends, with the epoch or the life. from is the incarnation that ended without a release,
+	// perhaps crashed by an app that it was starting, or that released when no replica was warm; else zero.
 	Start(ctx context.Context, shard int, epoch int64, from shards.Origin)
 	// Drain ends the apps of a shard, in whatever state, and returns nil when none of their writes is in flight; no write begins
 	// until the next Start. After an error, also of ctx, it is called again, and the shard is not released.
@@ -68,15 +65,13 @@ type Options struct {
 	Name      string            // Name of the replica and its Lease: a DNS label, unique, without the prefix clusterfx-shard.
 	Labels    map[string]string // Labels are for pins, and shown in the Lease. Default: none.
 	Version   string            // Version is for people, in the Lease. Default: none.
-	// Pins returns the labels that the replica of a shard should have. The assigner calls it about once a second. It
-	// must not block. Default: none.
+	// Pins returns wanted labels of a shard's replica, about once a second for the assigner. It must not block. Default: none.
 	Pins  func() shards.Pins
 	Count int // Count of shards, the same for all replicas forever. Default: shards.DefaultCount.
 	// Timing is the same for all replicas. Default: 10 s, 7 s and 1.5 s.
 	Timing       shards.Timing
 	LeaveTimeout time.Duration
-	// Alive returns an error while this replica makes no progress; then it does not claim or renew the Lease. It must
-	// not block. Default: nil.
+	// Alive returns an error while this replica makes no progress and must not claim or renew. It must not block. Default: nil.
 	Alive  func() error
 	Runner Apps
 	// Forget removes what a replica, ended more than ForgetAfter ago, has left outside of the installation. Its Lease
@@ -153,10 +148,10 @@ func isName(name string) bool {
 	return len(validation.IsDNS1123Label(name)) == 0 && !strings.HasPrefix(name, recordPrefix)
 }
 
-// Run takes part in the installation while Options.Mode permits it, until ctx ends, and then leaves in good order, for
-// up to Options.LeaveTimeout. It returns nil after that, and an error if the replica does not fit the installation,
-// such as ErrCount, or could not release everything in time; others then wait for its Lease to expire. After Run the
-// gate is closed for good, and no call of the Runner is in progress. It must be called once.
+// Run takes part in the installation while Options.Mode permits it, until ctx ends, and then leaves in good order within
+// LeaveTimeout. It fails if the replica does not fit the installation, such as with ErrCount, or cannot release all in time;
+// others then wait for its Lease. After Run the gate is closed for good, and no call of the Runner in progress. It must be called
+// once.
 func (r *Replica) Run(ctx context.Context) error {
 	if !r.running.CompareAndSwap(false, true) {
 		return errors.New("the replica has been started before; call New for each Run")
@@ -192,8 +187,7 @@ func (r *Replica) work(ctx, permitted context.Context) error {
 	return nil
 }
 
-// Gate returns the epoch in which this replica may write now to the Cluster with this UID, or an error that matches
-// shards.ErrNotHeld. It does not block, and takes less than a microsecond.
+// Gate returns the epoch in which this replica may write to a Cluster, or matches shards.ErrNotHeld. It does not block.
 func (r *Replica) Gate(uid types.UID) (epoch int64, err error) {
 	l := r.life.Load()
 	if l == nil {

@@ -26,8 +26,7 @@ func (r *Replica) HolderOf(uid types.UID) string {
 	return l.machine.HolderOf(shards.Of(uid, r.options.Count)).Name
 }
 
-// Check returns an error that matches ErrNoLease unless no other replica can take this one's place now. It is the gate
-// of writes without a shard, and does not block.
+// Check gates writes without a shard: it matches ErrNoLease if another replica may take this one's place. It does not block.
 func (r *Replica) Check() error {
 	l := r.life.Load()
 	if l == nil {
@@ -43,8 +42,7 @@ func (r *Replica) Check() error {
 
 const lateAfter = 2 // lateAfter is in Timing.Retry. A renewal is due after one, and takes some milliseconds.
 
-// IsLate reports whether a renewal of the Lease is overdue. It is false before the claim, and after the end of the
-// apps. It does not block.
+// IsLate reports whether a renewal is overdue; false before the claim and after the end of the apps. It does not block.
 func (r *Replica) IsLate() bool {
 	l := r.life.Load()
 	if l == nil {
@@ -94,8 +92,7 @@ func (r *Replica) Observe() (o Observation, ok bool) {
 	return o, true
 }
 
-// LeaseOf returns another replica's Lease as known here, and since when it is unchanged by the monotonic clock. One
-// that was never seen is missing from now on.
+// LeaseOf returns another's Lease, and since when it is unchanged by the monotonic clock; never seen is missing from now on.
 func (r *Replica) LeaseOf(name string) (found shards.Lease, since time.Time) {
 	now := present()
 	l := r.life.Load()
@@ -126,8 +123,7 @@ func (r *Replica) ReadLease(ctx context.Context, name string) error {
 	return nil
 }
 
-// HasEnded reports whether another replica's Lease is known to be unchanged, or missing, for the duration. It is false
-// while this one has no valid Lease, or has not read those of others.
+// HasEnded reports whether another replica's Lease is over. It is false while this one's is not valid, or others are not read.
 func (r *Replica) HasEnded(name string) bool {
 	l := r.life.Load()
 	switch {

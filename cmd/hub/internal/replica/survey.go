@@ -22,8 +22,7 @@ import (
 // ErrNotSharded says that the replicas of a hub do not share its Clusters.
 var ErrNotSharded = errors.New("the hub does not run with --replicas-mode=Sharded")
 
-// Survey is what the objects of an installation say, for people. They are read one after the other, so that a change in
-// between shows in one only.
+// Survey is what the objects say, for people. They are read one after the other: a change in between shows in one only.
 type Survey struct {
 	Holders []shards.Holder // Holders has the holder of each shard; none for a missing record.
 	Leader  string          // Leader has written the assignment; may be empty.
@@ -40,14 +39,12 @@ type Member struct {
 	Duration time.Duration
 }
 
-// IsOver reports whether the Lease has no incarnation, or has expired: now is compared with the replica's wall clock,
-// so the result is for people.
+// IsOver reports whether the Lease has no incarnation, or has expired by the replica's wall clock: it is for people.
 func (m Member) IsOver(now time.Time) bool {
 	return m.Lease.Incarnation == "" || now.Sub(m.Lease.Renewed) >= m.Duration
 }
 
-// ReadSurvey sends three requests and blocks for these. The error matches ErrNotSharded without an installation. An
-// error beside a Survey names what cannot be decoded, which the Survey lacks.
+// ReadSurvey blocks for three requests. It matches ErrNotSharded without an installation; else it names what cannot be decoded.
 func ReadSurvey(ctx context.Context, from client.Reader, namespace string) (*Survey, error) {
 	installation, wish := &corev1.ConfigMap{}, &corev1.ConfigMap{}
 	for name, to := range map[string]*corev1.ConfigMap{installationName: installation, assignmentName: wish} {

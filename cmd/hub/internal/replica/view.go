@@ -32,8 +32,7 @@ func newView(count int) view {
 	return view{records: make([]shards.Record, count), leases: map[string]sighting{}}
 }
 
-// isOlder: an event may arrive after the response to a later write. Versions that cannot be compared are not older;
-// only efficiency depends on it.
+// isOlder: an event may arrive after the response to a later write. Only efficiency depends on it: incomparable is not older.
 func isOlder(version, than string) bool {
 	order, err := resourceversion.CompareResourceVersion(version, than)
 	return err == nil && order < 0

@@ -163,7 +163,6 @@ func (a *assignment) nextMove(isNew map[string]bool) (from, to string, shard int
 	return "", "", -1
 }
 
-// bestFor returns the shard with the highest score for another candidate that may have it, or -1.
 func (a *assignment) bestFor(to Candidate, from string) int {
 	best, highest := -1, math.Inf(-1)
 	for shard, name := range a.result {
@@ -177,8 +176,7 @@ func (a *assignment) bestFor(to Candidate, from string) int {
 	return best
 }
 
-// score is weighted rendezvous hashing: the highest wins, with a probability in proportion to its weight, and the
-// scores of two do not depend on a third.
+// score is weighted rendezvous hashing: the highest wins in proportion to its weight, and no third candidate changes two.
 func score(shard int, c Candidate) float64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(c.Name + "/" + strconv.Itoa(shard)))

@@ -11,9 +11,7 @@ type Action struct {
 	Name   string
 	Lease  Lease  // Lease to write if the object has its Version; without one it is created.
 	Record Record // Record to write if the object has its Version.
-	// Verify is the holder for Take and Look; zero if the shard is free. Its Lease must be read from the API server and
-	// passed to MayTake. Take continues if that permits it, Look only records the absence.
-	Verify Holder
+	Verify Holder // Verify is the holder for Take and Look, zero if free: read its Lease, and ask MayTake. Take needs its yes, Look records only.
 }
 
 // ActionKind is the kind of an Action.
@@ -49,8 +47,7 @@ func (m *Machine) Live(now Instant) []string {
 	return names
 }
 
-// Assignable replicas are live and not drained. If all are drained, all are assignable: a Cluster without a runner is
-// worse than an ignored wish.
+// Assignable replicas are live and not drained, or all if all are drained: a Cluster needs a runner more than a wish.
 func (m *Machine) Assignable(now Instant) []string {
 	live := m.Live(now)
 	names := slices.DeleteFunc(slices.Clone(live), m.IsDrained)
@@ -149,13 +146,11 @@ func (m *Machine) hold(by Holder, before Record) Record {
 	return next
 }
 
-// isLive: another replica renews its Lease with this incarnation, as far as is seen here.
 func (m *Machine) isLive(h Holder, now Instant) bool {
 	seen := m.others[h.Name]
 	return h.Incarnation != "" && seen.lease.Incarnation == h.Incarnation && !m.isExpired(seen, now)
 }
 
-// handOver is the next step with which a shard is given away.
 func (m *Machine) handOver(s *shard, now Instant) (action Action, due bool) {
 	isLate := m.leaving && !now.Monotonic.Before(m.leaveBy)
 	isDue := m.isToHandOver(s, now)

@@ -50,8 +50,7 @@ func (m *Machine) absentSince(from Holder, l Lease, now Instant) Instant {
 	return now // A missing Lease has no version: it may have existed since it was seen as missing.
 }
 
-// seeEarlier records which earlier incarnations of this replica are absent from its Lease, so that the wait for them
-// does not begin with the claim. The read began after the records with these holders had been read.
+// seeEarlier begins the absence of earlier incarnations before the claim. The read began after their records had been read.
 func (m *Machine) seeEarlier(l Lease, now Instant) {
 	known := map[Holder]bool{}
 	for i := range m.shards {
@@ -85,7 +84,6 @@ func (m *Machine) look(s *shard, now Instant) (action Action, due bool) {
 	return Action{Kind: Look, Name: holder.Name, Verify: holder}, isGone
 }
 
-// forget is for a holder in no record.
 func (m *Machine) forget(h Holder) {
 	if !slices.ContainsFunc(m.shards, func(s shard) bool { return s.record.Holder == h }) {
 		delete(m.absent, h)

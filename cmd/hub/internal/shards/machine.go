@@ -78,8 +78,7 @@ func (m *Machine) SeeAssignment(names []string) {
 	}
 }
 
-// SeeRecord records a record from a watch, a read or a write's response. An older one changes nothing: epochs only
-// grow, and being free is the last state of an epoch.
+// SeeRecord takes a watch, a read or a write's response. An older one changes nothing: epochs grow, and being free ends an epoch.
 func (m *Machine) SeeRecord(number int, r Record) {
 	s := &m.shards[number]
 	freed := s.record.Epoch == r.Epoch && s.record.Epoch > 0 && s.record.Holder.isZero() && !r.Holder.isZero()
@@ -158,8 +157,7 @@ func (m *Machine) Draining() []int { return m.where(func(s *shard) bool { return
 // Phase is how far the apps of a shard shall be.
 type Phase struct {
 	Epoch int64 // Epoch in which the shard is held or drained; or zero.
-	// From is the holder before, which had ended without a release, or had released to none; zero after a release to
-	// this replica. Without an Epoch it is the present holder.
+	// From had ended without a release or released to none; zero after a release to this replica; without Epoch, the holder.
 	From     Origin
 	Draining bool // Draining: the gate is closed and writes may be in flight, until Drained.
 	Warm     bool // Warm: the apps shall be built, or stay built.

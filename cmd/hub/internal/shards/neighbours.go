@@ -7,8 +7,7 @@ import (
 	"slices"
 )
 
-// Neighbours returns replicas in the order in which they act for a shard. The order of two does not depend on a third,
-// so that replicas which see almost the same ones agree.
+// Neighbours returns replicas in the order in which they act for a shard; the order of two does not depend on a third.
 func Neighbours(shard int, names []string) []string {
 	sorted := slices.Clone(names)
 	slices.SortFunc(sorted, func(x, y string) int {

@@ -2,7 +2,6 @@
 
 package shards
 
-// ownLease is the Lease of this replica, as the last read or write of this replica found it.
 type ownLease struct {
 	seen    sighting
 	known   bool

@@ -24,8 +24,7 @@ type Record struct {
 	Epoch    int64  // Epoch is the number of holders so far. A release keeps it.
 	Warm     Holder // Warm has built the apps and waits for a release.
 	Promised bool   // Promised: the holder is about to release to Warm, which stays warm until then.
-	// Released is who released the shard when no replica was ready; zero while it has a holder. The next holder takes
-	// over the crashes that it has recorded.
+	// Released is who released the shard when no replica was ready, for its crashes; zero while the shard has a holder.
 	Released Holder
 	Version  string // Version is the resourceVersion; empty without an object.
 }
@@ -33,8 +32,7 @@ type Record struct {
 // Lease is the Lease of a replica.
 type Lease struct {
 	Incarnation string // Incarnation renews the Lease; empty after a release, or when another replica has overwritten it.
-	// Ended is an earlier incarnation whose gate is closed for good. Whoever ends an incarnation writes it, after the
-	// wait that makes sure; an administrator who removes Incarnation does not. It stays until another ends.
+	// Ended has a gate closed for good: whoever writes it has waited; an administrator does not write it. It stays until another.
 	Ended   string
 	Leaving bool      // Leaving: the replica is about to end, so that others get its shards.
 	Drained bool      // Drained: an administrator wants the replica to have no shards. Replicas never write it, and keep it.

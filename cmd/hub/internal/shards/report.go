@@ -17,8 +17,7 @@ func (m *Machine) LiveHolder(shard int, now Instant) string {
 	return ""
 }
 
-// LeaseOf returns another replica's Lease, and since when it is unchanged by the clocks here. One that was never seen
-// is missing from now on.
+// LeaseOf returns another's Lease, and since when it is unchanged by the clocks here; never seen is missing from now on.
 func (m *Machine) LeaseOf(name string, now Instant) (l Lease, since Instant) {
 	if _, known := m.others[name]; !known {
 		m.SeeLease(name, Lease{}, now)

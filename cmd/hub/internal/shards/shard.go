@@ -16,8 +16,7 @@ const DefaultCount = 128
 
 const hashBits = 64
 
-// Of returns the shard of a Cluster. Shards are ranges of the hash of API servers with sharded lists, so that a replica
-// can ask for its own. count is positive.
+// Of returns the shard of a Cluster: a range of the hash of API servers with sharded lists. count is positive.
 func Of(uid types.UID, count int) int {
 	hash := fnv.New64a() // As sharding.HashField, which formats the number: too slow for the gate of each write.
 	_, _ = hash.Write([]byte(uid))
@@ -25,8 +24,7 @@ func Of(uid types.UID, count int) int {
 	return int(shard)
 }
 
-// Range returns the first hash of a shard and the first after it, in the hexadecimals of a shard selector. The end of
-// the last shard has a digit more.
+// Range returns the first hash of a shard and the first after it, as in a shard selector. The last end has a digit more.
 func Range(shard, count int) (start, end string) { return bound(shard, count), bound(shard+1, count) }
 
 // bound is the smallest hash h for which h * count / 2^64 is not less than the shard.

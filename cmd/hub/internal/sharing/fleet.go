@@ -124,8 +124,7 @@ func New(o Options) (*Fleet, error) {
 	return f, err
 }
 
-// Attach gives the share the registry, the cache and the journal. Call it once, before Run, and before the cache
-// starts: it adds an index.
+// Attach gives the share the registry, the cache and the journal. Call it once, before Run and the cache, for an index.
 func (f *Fleet) Attach(remotes Remotes, clusters Clusters, journal Journal) error {
 	f.remotes, f.clusters, f.journal = remotes, clusters, journal
 	return indexPins(clusters)
@@ -134,8 +133,7 @@ func (f *Fleet) Attach(remotes Remotes, clusters Clusters, journal Journal) erro
 // Replicas is for package audit.
 func (f *Fleet) Replicas() *replica.Replica { return f.replica }
 
-// Run takes part in the installation until ctx ends, and then hands over. Registry and manager must continue until it
-// returns. For errors see replica.Replica.Run.
+// Run takes part until ctx ends, and hands over; registry and manager must outlast it. For errors see replica.Replica.Run.
 func (f *Fleet) Run(ctx context.Context) error {
 	if !f.clusters.WaitForCacheSync(ctx) {
 		return nil // The hub ends before it has begun.
@@ -143,8 +141,7 @@ func (f *Fleet) Run(ctx context.Context) error {
 	return f.replica.Run(ctx)
 }
 
-// Gate is for registry.Options: the epoch in which this hub may write to a remote now. The empty name is for writes
-// without a remote, as on a connection of all apps: this hub may write while it has a valid Lease.
+// Gate is for registry.Options. The empty name is for writes without a remote: permitted with a valid Lease.
 func (f *Fleet) Gate(remote registry.ClusterName) (term int64, err error) {
 	if remote == "" {
 		return 0, f.replica.Check()
@@ -162,12 +159,10 @@ func (f *Fleet) Gate(remote registry.ClusterName) (term int64, err error) {
 	return 0, fmt.Errorf("%s: %w", remote, f.whyClosed(uid, f.replica.HolderOf(uid)))
 }
 
-// errClosed: this hub runs the Cluster, and may not write now. It is not ErrElsewhere, since nothing tells a module
-// when the gate opens: it must try again.
+// errClosed is not ErrElsewhere: the hub runs the Cluster, and nothing tells a module when the gate opens, so it tries again.
 var errClosed = errors.New("this replica has no valid Lease at this moment, or is about to hand the Cluster over")
 
-// whyClosed: while a Cluster is handed over, it is elsewhere once its app has ended here, which is before the record
-// has the next holder.
+// whyClosed: a Cluster that is handed over is elsewhere once its app has ended here, before the record has the next holder.
 func (f *Fleet) whyClosed(uid types.UID, holder string) error {
 	f.mu.RLock()
 	role := f.parts[shards.Of(uid, f.count)].role

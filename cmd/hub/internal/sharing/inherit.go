@@ -14,9 +14,8 @@ import (
 
 const (
 	readTimeout = 3 * time.Second
-	// readPatience bounds all tries, and so the delay of a start. After that apps start without a suspicion: a hub must
-	// not stop because its API server is away, and to start all as suspects, one by one, would keep thousands of
-	// Clusters from work because one may be at fault.
+	// readPatience bounds the delay of a start. After it no app is a suspect: the hub must not stop for its API server, and starts
+	// one by one would stop thousands of Clusters for one.
 	readPatience = 10 * time.Second
 	// keepsEnded is for the journal of an ended incarnation; keepsLive for one that runs, whose records change seldom.
 	keepsEnded = time.Minute

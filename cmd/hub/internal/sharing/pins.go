@@ -14,7 +14,6 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 )
 
-// Most fleets have few Clusters with labels for their runner.
 const (
 	pinIndex  = "spec.runner.matchLabels"
 	pinnedKey = "set"

@@ -27,8 +27,7 @@ const (
 	retry       = time.Second // retry is the time between two tries of a request or a list that fails.
 )
 
-// Warm builds the apps of a shard, and returns when each waits, or cannot be built now. Crashes that the holder has
-// recorded count here, too: building an app may crash this hub as well.
+// Warm returns when each app waits, or cannot be built now. The holder's crashes count: building may crash this hub, too.
 func (f *Fleet) Warm(ctx context.Context, shard int, from shards.Origin) error {
 	f.inherit(ctx, shard, from)
 	if err := f.change(ctx, shard, part{role: cluster.RoleWarm, prepared: map[types.UID]bool{}}); err != nil {
@@ -82,9 +81,8 @@ func (f *Fleet) cold(shard int, all []hubv1.Cluster) int {
 	return missing
 }
 
-// Start makes the apps of a shard work, without waiting for them. Crashes of the process before count, too, and if that
-// ended without a release, apps that it was starting are suspects. It tries until ctx ends to list the Clusters:
-// without that, no reconcile of them would begin.
+// Start does not wait for apps. Earlier crashes of the process count; without a release, apps that it was starting are suspects.
+// It lists the Clusters until ctx ends: without that, no reconcile begins.
 func (f *Fleet) Start(ctx context.Context, shard int, epoch int64, from shards.Origin) {
 	f.log.V(1).Info("This hub runs the Clusters of a shard", "shard", shard, "epoch", epoch, "from", from.Name)
 	f.inherit(ctx, shard, from)

@@ -16,7 +16,7 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/internal/hubcontroller"
 )
 
-// configMap keeps records in a ConfigMap, with one key for each Cluster. One goroutine at a time uses it.
+// configMap has one key for each Cluster. One goroutine at a time uses it.
 //
 // Every write carries the version that it replaces. The API server rejects a delayed write of a paused process that
 // arrives after the write of the next leader.
@@ -27,12 +27,11 @@ type configMap struct {
 	version string // resourceVersion of the ConfigMap; empty if there is none
 }
 
-// named returns the ConfigMap of another name in the same namespace, which was not read yet.
 func (s *configMap) named(name string) configMap {
 	return configMap{writer: s.writer, live: s.live, key: client.ObjectKey{Namespace: s.key.Namespace, Name: name}}
 }
 
-// read returns the records. It omits an entry that cannot be decoded: a damaged journal must not keep a hub from starting.
+// read omits entries that cannot be decoded: a damaged journal must not keep a hub from starting.
 func (s *configMap) read(ctx context.Context) (records, error) {
 	var found corev1.ConfigMap
 	err := s.live.Get(ctx, s.key, &found)
@@ -50,11 +49,9 @@ func (s *configMap) read(ctx context.Context) (records, error) {
 	return kept, nil
 }
 
-// errOvertaken means that another client has written or removed the ConfigMap.
 var errOvertaken = errors.New("changed by another client")
 
-// write replaces the records. It returns errOvertaken if they have changed since they were last read or written; a second
-// call replaces them in any case.
+// write returns errOvertaken if the records have changed since the last read or write; a second call replaces them anyway.
 func (s *configMap) write(ctx context.Context, l records) error {
 	wanted := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.key.Namespace, Name: s.key.Name, ResourceVersion: s.version},
@@ -87,7 +84,6 @@ func (s *configMap) put(ctx context.Context, wanted *corev1.ConfigMap) error {
 	return s.writer.Update(ctx, wanted, client.FieldOwner(hubcontroller.FieldManager))
 }
 
-// remove deletes the ConfigMap.
 func (s *configMap) remove(ctx context.Context) error {
 	found := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.key.Namespace, Name: s.key.Name}}
 	if err := client.IgnoreNotFound(s.writer.Delete(ctx, found)); err != nil {

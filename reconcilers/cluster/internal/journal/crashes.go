@@ -10,17 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// records are the records of a journal, by the names of Clusters. There are entries only for apps that are being started,
-// and for apps that were being started when a process of the hub ended without an orderly end.
+// records are by Cluster: apps that are being started, or were when a process ended without an orderly end.
 type records map[string]entry
 
-// entry is the record of one Cluster. A start is named by its time in nanoseconds, so that an end that several replicas read
-// counts once, and the ends of several replicas add up.
+// entry names a start by its time in ns, so that an end that several replicas read counts once, and theirs add up.
 type entry struct {
 	UID      types.UID `json:"uid,omitempty"`      // UID is the UID of the Cluster.
 	Starting int64     `json:"starting,omitempty"` // Starting is the start of the app; zero if the app is not being started.
-	// Alone says that no other app starts at the same time, and that another app of this process has started before: if the
-	// process ends, this app has ended it.
+	// Alone: no other app starts now, another has started before. If the process ends, this app has ended it.
 	Alone bool `json:"alone,omitempty"`
 	// Ends are the last starts in a row with which a process ended, the latest first.
 	Ends [SuspectAfter]int64 `json:"ends,omitzero"`
@@ -29,13 +26,10 @@ type entry struct {
 }
 
 const (
-	SuspectAfter = 3 // SuspectAfter is the number of ends in a row after which an app starts alone.
-	// forgetAfter is how long the end of a process says something about the next one: the pauses of a container that ends again
-	// and again are shorter.
-	forgetAfter = time.Hour
+	SuspectAfter = 3         // SuspectAfter is the number of ends in a row after which an app starts alone.
+	forgetAfter  = time.Hour // forgetAfter is longer than the pauses of a container that ends again and again.
 )
 
-// begin records that an app is being started.
 func (l records) begin(name string, uid types.UID, at time.Time, alone bool) {
 	e := l[name]
 	if e.UID != "" && e.UID != uid {
@@ -45,14 +39,12 @@ func (l records) begin(name string, uid types.UID, at time.Time, alone bool) {
 	l[name] = e
 }
 
-// end records that an app is no longer being started.
 func (l records) end(name string) {
 	e := l[name]
 	e.Starting, e.Alone = 0, false
 	l.put(name, e)
 }
 
-// acquit removes the ends of processes from the record of an app.
 func (l records) acquit(name string) {
 	e := l[name]
 	e.Ends, e.Convicted = [SuspectAfter]int64{}, 0
@@ -61,7 +53,6 @@ func (l records) acquit(name string) {
 
 func (e entry) isEmpty() bool { return e == entry{UID: e.UID} }
 
-// put stores an entry unless it is empty.
 func (l records) put(name string, e entry) {
 	if e.isEmpty() {
 		delete(l, name)
@@ -70,14 +61,13 @@ func (l records) put(name string, e entry) {
 	l[name] = e
 }
 
-// dropStarts removes the starts, of a process that still runs: it has not ended with them.
 func (l records) dropStarts() {
 	for name := range l {
 		l.end(name)
 	}
 }
 
-// adopt adds what a process which has ended has left of a Cluster. What is known of another Cluster of that name may be newer.
+// adopt adds what an ended process has left. What is known of another Cluster of that name may be newer.
 func (l records) adopt(name string, left entry, now time.Time) {
 	own := l[name]
 	switch {

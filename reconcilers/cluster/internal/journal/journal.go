@@ -19,12 +19,10 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// Journal records which apps are being started. The apps that it finds recorded when a hub starts were
-// being started when the last process ended, which makes none of them guilty.
+// Journal records which apps are being started. Those that a starting hub finds are not guilty by that.
 //
-// It keeps the records in memory and has one goroutine, Start, that writes the parts that have changed: the changes
-// of many apps at the same time are one write of each part. A part is written whole, and again until that succeeds. While
-// writes fail, no app waits: a hub must not stop starting apps because its API server is unavailable.
+// It keeps them in memory; one goroutine, Start, writes changed parts whole until that succeeds, many apps at once. While writes
+// fail, no app waits: a hub must start apps while its API server is unavailable.
 type Journal struct {
 	log     logr.Logger
 	base    configMap     // the clients and the namespace of all ConfigMaps
@@ -50,12 +48,10 @@ type Journal struct {
 }
 
 const (
-	// defaultJournalTimeout bounds one attempt to read and write, and so the time for which an app waits
-	// for a hub whose API server is silent.
+	// defaultJournalTimeout bounds a read and write, and the wait of an app while the API server is silent.
 	defaultJournalTimeout = 3 * time.Second
 	journalRetry          = 2 * time.Second // journalRetry is the time between attempts that fail.
-	// journalSpacing is the least time between two rounds of writes, while a fleet starts. An app that waits for the next
-	// round takes no processor time, and many more may start at the same time than there are processors.
+	// journalSpacing is between rounds of writes: an app that waits takes no processor time, so more start than processors.
 	journalSpacing = partCount * 50 * time.Millisecond
 	soon, later    = 10 * time.Millisecond, time.Second // soon is the delay of the write for a start, in which other starts join it; later is the delay of writes that no app waits for.
 	maxEntries     = 2500                               // maxEntries keeps the ConfigMap of a part below its limit of 1 MiB.
@@ -71,8 +67,7 @@ var (
 	_ manager.LeaderElectionRunnable = (*Journal)(nil)
 )
 
-// New returns a journal that is kept in the ConfigMaps with the Names of a key, and adds it to the hub's manager. It sends no
-// requests.
+// New keeps a journal in the ConfigMaps with the Names of a key, adds it to the manager, and sends no requests.
 func New(mgr ctrl.Manager, key client.ObjectKey) (*Journal, error) {
 	j := &Journal{
 		log:     mgr.GetLogger().WithName("journal"),
@@ -94,13 +89,11 @@ func New(mgr ctrl.Manager, key client.ObjectKey) (*Journal, error) {
 	return j, nil
 }
 
-// NeedLeaderElection returns true: only the leader reads and writes the journal, and it records its end before it
-// releases the lease.
+// NeedLeaderElection is true: only the leader uses the journal, and records its end before it releases the lease.
 func (j *Journal) NeedLeaderElection() bool { return true }
 
-// Begin records that an app is about to start, and returns when the record would survive a crash. It
-// fails when ctx ends, when an attempt to write fails, and immediately while the last attempt has failed:
-// at most 6 s after the call. The record is then written as soon as that is possible.
+// Begin returns when the record would survive a crash. It fails when ctx ends, a write fails, or at once while the last has
+// failed: at most 6 s after the call. The record is then written as soon as possible.
 func (j *Journal) Begin(ctx context.Context, name registry.ClusterName, alone bool) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*j.timeout) // of a previous attempt, and of its own
 	defer cancel()
@@ -137,12 +130,10 @@ func (j *Journal) begin(name string, alone bool) (in *part, change int64, err er
 	return in, in.changes, nil
 }
 
-// hasOther reports whether another app than that of name has started in this process. The caller holds mu.
 func (j *Journal) hasOther(name string) bool {
 	return len(j.survived) > 1 || len(j.survived) == 1 && !j.survived[name]
 }
 
-// outcome reports whether a change is written, or why it is not, or returns the channel to wait for.
 func (j *Journal) outcome(in *part, change int64) (done bool, turn <-chan struct{}, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -169,8 +160,7 @@ func (j *Journal) End(name registry.ClusterName) {
 	j.update(string(name), later, func() { j.records.end(string(name)) })
 }
 
-// Suspicion returns with how many starts of an app of the Cluster with a UID processes have ended. It waits until the records
-// were read, and the end of the last process was written, or until that has failed; an error means that ctx ended first.
+// Suspicion waits until the records were read and the end of the last process written, or that failed; its error is ctx's.
 func (j *Journal) Suspicion(ctx context.Context, name string, uid types.UID) (Suspicion, error) {
 	select {
 	case <-j.ready:
@@ -187,10 +177,9 @@ func (j *Journal) Suspicion(ctx context.Context, name string, uid types.UID) (Su
 	return Suspicion{}, nil
 }
 
-// Read reads another journal, with the Names of a name in the same namespace, once the records of this journal were read. The
-// function that it returns adds what the other journal has of the Clusters for which isOurs returns true: the ends of processes
-// with their apps, and, if the process that wrote it has ended, the apps that it was starting, as those of the last process of
-// this hub. The function may be called many times and does not block. A journal that does not exist is empty.
+// Read reads another journal of this namespace after this one's. The result adds the ends of processes with the Clusters of
+// isOurs and, if its writer has ended, the apps that it was starting as those of this hub's last process. It may be called many
+// times and does not block. A missing journal is empty.
 func (j *Journal) Read(ctx context.Context, other string, hasEnded bool) (adopt func(isOurs func(types.UID) bool), err error) {
 	select {
 	case <-j.ready:

@@ -22,7 +22,7 @@ func Names(journal string) []string {
 	return all
 }
 
-// part has the records of a part of the fleet, in a ConfigMap. The fields but store are protected by Journal.mu.
+// part has the records of a part of the fleet. Journal.mu protects all but store.
 type part struct {
 	store   configMap // used by the writer only
 	entries int
@@ -31,8 +31,7 @@ type part struct {
 	failure error // of the last write
 }
 
-// indexOf returns the index of the part of a Cluster with a UID. A part is a range of the hashes by which Kubernetes shards
-// objects.
+// indexOf: a part is a range of the hashes by which Kubernetes shards objects.
 func indexOf(uid string) int {
 	hash, err := strconv.ParseUint(sharding.HashField(uid), 16, 64)
 	if err != nil {
@@ -42,8 +41,7 @@ func indexOf(uid string) int {
 	return int(index) //nolint:gosec // It is less than partCount.
 }
 
-// partOf returns the part of a record. A record without a UID, which only a start has that nothing announced, is in the part
-// of its name. The caller holds mu.
+// partOf uses the name for a record without a UID, as of a start that nothing announced. The caller holds mu.
 func (j *Journal) partOf(name string, e entry) *part {
 	return j.parts[indexOf(cmp.Or(string(e.UID), name))]
 }
@@ -102,7 +100,6 @@ type write struct {
 	err     error
 }
 
-// pending returns the writes of the parts that have changed.
 func (j *Journal) pending() []*write {
 	j.mu.Lock()
 	defer j.mu.Unlock()

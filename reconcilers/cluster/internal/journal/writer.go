@@ -13,8 +13,7 @@ import (
 	"time"
 )
 
-// Start writes the records whenever they have changed, until ctx ends. The apps that are being started then have not
-// ended the process, so that no app is recorded as being started when Start returns, if the API server is available.
+// Start writes changed records until ctx ends, and then that no app is being started: those have not ended the process.
 func (j *Journal) Start(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -35,7 +34,6 @@ func (j *Journal) Start(ctx context.Context) error {
 
 const idle = time.Hour // idle is how long the writer sleeps while there is nothing to write. A change of the records wakes it.
 
-// pause returns the time until the next write.
 func (j *Journal) pause() time.Duration {
 	j.mu.Lock()
 	due := j.due
@@ -49,7 +47,6 @@ func (j *Journal) pause() time.Duration {
 	return time.Until(due)
 }
 
-// keep reads the records of the last process, if it has not read them yet, and writes the parts that have changed.
 func (j *Journal) keep(ctx context.Context) {
 	trying, cancel := context.WithTimeout(ctx, j.timeout)
 	defer cancel()
@@ -70,7 +67,6 @@ func (j *Journal) keep(ctx context.Context) {
 	}
 }
 
-// each calls f for all writes at the same time, and notes their errors.
 func each(writes []*write, f func(*write) error) error {
 	var group sync.WaitGroup
 	for _, w := range writes {
@@ -84,7 +80,6 @@ func each(writes []*write, f func(*write) error) error {
 	return errors.Join(errs...)
 }
 
-// load takes over the records of the last process, once.
 func (j *Journal) load(ctx context.Context) error {
 	if j.loaded {
 		return nil
@@ -103,7 +98,6 @@ func (j *Journal) load(ctx context.Context) error {
 	return nil
 }
 
-// takeOver adds the records that the last process has left, and says what follows from them.
 func (j *Journal) takeOver(inParts []records, now time.Time) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -135,8 +129,7 @@ func (j *Journal) takeOver(inParts []records, now time.Time) {
 	}
 }
 
-// settle publishes the results of an attempt to the callers that wait. unread is the error of the attempt to read; without it
-// the writes were tried. It returns the error of the attempt before.
+// settle tells waiting callers; unread is the error of the read, without which the writes were tried. It returns the last error.
 func (j *Journal) settle(writes []*write, unread error) (before error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -174,13 +167,11 @@ func (j *Journal) settle(writes []*write, unread error) (before error) {
 	return before
 }
 
-// hasResponse reports whether the API server has responded to a write, with whatever.
 func hasResponse(w *write) bool {
 	var unsent *url.Error
 	return !errors.As(w.err, &unsent)
 }
 
-// tell logs the first of several failures, and the recovery.
 func (j *Journal) tell(before, now error) {
 	switch {
 	case before == nil && now != nil:
@@ -190,8 +181,7 @@ func (j *Journal) tell(before, now error) {
 	}
 }
 
-// close records that no app is being started. It tries once: another process may have written since, if this process has
-// lost its lease.
+// close records that no app is being started, once: another process may write since, if this one has lost its lease.
 func (j *Journal) close(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, j.timeout)
 	defer cancel()
