@@ -113,17 +113,17 @@ func TestDeletes_CollectionAtTheEdge(t *testing.T) {
 	}
 }
 
-// Deletes that are no requests count for the module whose context they have, in its remote and in the hub.
+// Deletes that are no requests count for their module, whatever their context, in its remote and in the hub; cleanup steps have evidence.
 func TestDeletes_WithoutRequests(t *testing.T) {
 	t.Parallel()
 	orders := schema.GroupResource{Group: "entities.example.com", Resource: "orders"}
 	var asked sync.WaitGroup
 	ask := func(m manager.Manager, limiter deletes.Limiter) error {
-		return m.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		return m.Add(manager.RunnableFunc(func(context.Context) error {
 			defer asked.Done()
 			for i := range 21 {
 				name := fmt.Sprint("o-", i)
-				if _, err := limiter.Admit(ctx, orders, name, types.UID(name)); errors.Is(err, deletes.ErrHeld) != (i == 20) {
+				if _, err := limiter.Admit(t.Context(), orders, name, types.UID(name)); errors.Is(err, deletes.ErrHeld) != (i == 20) {
 					t.Errorf("delete %d: %v", i, err)
 				}
 			}
@@ -132,7 +132,15 @@ func TestDeletes_WithoutRequests(t *testing.T) {
 	}
 	asked.Add(2)
 	r, run, err := hubApp(t, registry.NewModule("pruner", registry.ModuleOptions{
-		Remote: fx.Invoke(func(p registry.Remote) error { return ask(p.Manager, p.Deletes) }),
+		Remote: fx.Options(
+			fx.Invoke(func(p registry.Remote) error { return ask(p.Manager, p.Deletes) }),
+			fx.Provide(registry.AsCleanup(func(limiter deletes.Limiter) registry.CleanupStep {
+				return registry.CleanupStep{Name: "orders", Run: func(ctx context.Context) error {
+					_, err := limiter.Admit(ctx, orders, "last", "last")
+					return err
+				}}
+			})),
+		),
 		Hub:    fx.Invoke(func(p registry.HubPart) error { return ask(p.Manager, p.Deletes) }),
 	}).Option())
 	if err != nil {
@@ -152,6 +160,7 @@ func TestDeletes_WithoutRequests(t *testing.T) {
 	if len(places) != 2 || !places["one"] || !places[""] {
 		t.Errorf("there are holds in %v, want the remote and the hub", places)
 	}
+	must(t, r.Remove(t.Context(), "one")) // The cleanup step has evidence.
 }
 
 // A module that says how many objects it owns keeps half of them.

@@ -5,6 +5,8 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,9 +18,20 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/internal/hubcontroller"
 )
 
+// inSeconds returns a status with times as the API server stores them, so that what it stored can be compared.
+func inSeconds(status hubv1.ClusterStatus) hubv1.ClusterStatus {
+	status.Conditions = slices.Clone(status.Conditions)
+	for i := range status.Conditions {
+		at := &status.Conditions[i].LastTransitionTime
+		at.Time = at.Truncate(time.Second)
+	}
+	status.Runner.Since.Time = status.Runner.Since.Truncate(time.Second)
+	return status
+}
+
 // report writes a changed status and events. It returns a conflict if the Cluster is not the latest version.
 func (r *reconciler) report(ctx context.Context, cluster *hubv1.Cluster, status hubv1.ClusterStatus) error {
-	before := clusterstatus.Ours(cluster.Status)
+	before, status := clusterstatus.Ours(cluster.Status), inSeconds(status)
 	if equality.Semantic.DeepEqual(before, status) {
 		return nil
 	}

@@ -78,6 +78,12 @@ func TestReport(t *testing.T) {
 	if s := got.Status; s.Version != "" || s.Modules != nil || s.Runner.Name != "" || s.Credentials.Type != "" || s.ID == "" {
 		t.Errorf("fields that are empty now remain: %+v", s)
 	}
+	transition := but(less.Conditions[0], func(c *metav1.Condition) { c.LastTransitionTime = metav1.Now() })
+	less.Conditions = []metav1.Condition{transition}
+	fatal(t, r.report(t.Context(), &got, less))
+	if r.hasToldMissing.Load() {
+		t.Error("the hub asks what a complete CRD lacks")
+	}
 	fatal(t, direct.Delete(t.Context(), one))
 }
 

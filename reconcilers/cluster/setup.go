@@ -110,7 +110,9 @@ func (r *reconciler) secretChanged() handler.EventHandler {
 			add(e.Object, q)
 		},
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[ctrl.Request]) {
-			add(e.ObjectNew, q)
+			if e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion() { // not after a list that repeats all
+				add(e.ObjectNew, q)
+			}
 		},
 		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[ctrl.Request]) {
 			add(e.Object, q)

@@ -211,7 +211,7 @@ func TestConnection_WritesRefused(t *testing.T) {
 			c.refuse(server, js)
 			found.wait(t, natshub.ReasonWritesRefused, c.says)
 			testkit.Eventually(t, func() error { // One write in each beat is sent.
-				if _, err := b.Put(t.Context(), "b", nil, 0); !errors.Is(err, bucket.ErrRefused) {
+				if _, err := b.Put(t.Context(), "b", nil, 0); !errors.Is(err, bucket.ErrRefused) || !errors.Is(err, bucket.ErrUnsent) {
 					return fmt.Errorf("the error of a write is %w", err)
 				}
 				return nil
