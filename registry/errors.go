@@ -17,7 +17,8 @@ var (
 	ErrNotFound = errors.New("remote is not registered")
 	// ErrAlreadyExists is returned by Spawn for a known name; Ensure changes a known one.
 	ErrAlreadyExists = errors.New("remote is registered already")
-	ErrNotReady      = errors.New("remote is not ready") // ErrNotReady is matched by every NotReadyError.
+	// ErrNotReady is matched by every NotReadyError.
+	ErrNotReady = errors.New("remote is not ready")
 	// ErrStopped is the cause with which contexts end when an app is stopped, and the error of its later requests.
 	ErrStopped = app.ErrStopped
 	// ErrReplaced is the cause of a lease's context ten seconds after another app has replaced its app. It matches ErrStopped.
@@ -28,7 +29,8 @@ var (
 	ErrNotLeader = app.ErrNotLeader
 	// ErrElsewhere says that another replica runs the remote, or will. Errors of Options.Gate and WithClient match it.
 	ErrElsewhere = errors.New("another replica of the hub runs the remote")
-	ErrClosed    = errors.New("the registry is shut down") // ErrClosed is returned once the registry has been shut down.
+	// ErrClosed is returned once the registry has been shut down.
+	ErrClosed = errors.New("the registry is shut down")
 )
 
 // NotReadyError says that a remote is registered but cannot be used now. It matches ErrNotReady.

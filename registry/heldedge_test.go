@@ -141,7 +141,7 @@ func TestDeletes_WithoutRequests(t *testing.T) {
 				}}
 			})),
 		),
-		Hub:    fx.Invoke(func(p registry.HubPart) error { return ask(p.Manager, p.Deletes) }),
+		Hub: fx.Invoke(func(p registry.HubPart) error { return ask(p.Manager, p.Deletes) }),
 	}).Option())
 	if err != nil {
 		t.Fatal(err)

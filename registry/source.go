@@ -142,12 +142,13 @@ func (m *mailbox) take() []Event {
 // EventKind is the kind of a change of a remote.
 type EventKind string
 
+// EventReady: a new epoch lends out its client. EventLost: the epoch that was ready no longer is. EventStopped: the remote is
+// forgotten, because it has left the hub, or another replica runs it; Registry.IsElsewhere tells. EventChanged: any other change.
 const (
-	EventReady = EventKind(actor.EventReady) // EventReady: a new epoch lends out its client.
-	EventLost  = EventKind(actor.EventLost)  // EventLost: the epoch that was ready no longer is.
-	// EventStopped: forgotten. The remote has left the hub, or another replica runs it; Registry.IsElsewhere tells.
+	EventReady   = EventKind(actor.EventReady)
+	EventLost    = EventKind(actor.EventLost)
 	EventStopped = EventKind(actor.EventStopped)
-	EventChanged = EventKind(actor.EventChanged) // EventChanged: the Status changed in any other way.
+	EventChanged = EventKind(actor.EventChanged)
 )
 
 // Event tells that a remote changed. The latest wins, so a slow subscriber costs a map entry for each remote.

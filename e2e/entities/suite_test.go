@@ -39,9 +39,6 @@ func TestMain(m *testing.M) {
 	os.Exit(fleettest.Main(m, fleettest.NoLeaks()))
 }
 
-// patience is how long a test waits for a state. It is reached only if the test fails.
-const patience = 5 * time.Minute
-
 const hubID = "hub"
 
 var must, eventually = testkit.Must, testkit.Eventually

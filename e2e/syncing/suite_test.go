@@ -6,7 +6,6 @@ import (
 	"os"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
 	"go.uber.org/goleak"
@@ -28,9 +27,6 @@ func TestMain(m *testing.M) {
 		// (controller-runtime, newGVKFixupWatcher).
 		goleak.IgnoreTopFunction("k8s.io/apimachinery/pkg/watch.(*filteredWatch).loop"))))
 }
-
-// patience is how long a test waits for a state. It is reached only if the test fails.
-const patience = 5 * time.Minute
 
 var must, eventually = testkit.Must, testkit.Eventually
 

@@ -36,10 +36,6 @@ func TestMain(m *testing.M) {
 	os.Exit(fleettest.Main(m, fleettest.NoLeaks()))
 }
 
-// patience is the time that a test waits for an event which should happen within a second or two. An informer that has lost
-// its contact retries after up to a minute.
-const patience = 3 * time.Minute
-
 var must, eventually = testkit.Must, testkit.Eventually
 
 // line is the connection to a hub's API server: it counts requests, can be cut, and can lead to another hub.

@@ -69,6 +69,7 @@ type Sharing struct {
 	ForgetAfter  time.Duration
 }
 
+// The defaults of Options.
 const (
 	DefaultConcurrency   = 50
 	DefaultRemoveWithin  = 25 * time.Second

@@ -19,12 +19,12 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 )
 
+// The defaults of Options. DefaultLeaveTimeout has, with DefaultDuration, 10 s for orderly hand-overs and 15 s for the rest.
 const (
-	DefaultDuration    = 10 * time.Second
-	defaultDeadline    = 7 * time.Second
-	defaultRetry       = 1500 * time.Millisecond
-	defaultForgetAfter = time.Hour
-	// DefaultLeaveTimeout: with the default Duration, 10 s for orderly hand-overs, and 15 s for the rest.
+	DefaultDuration     = 10 * time.Second
+	defaultDeadline     = 7 * time.Second
+	defaultRetry        = 1500 * time.Millisecond
+	defaultForgetAfter  = time.Hour
 	DefaultLeaveTimeout = 25 * time.Second
 )
 

@@ -26,7 +26,8 @@ type entry struct {
 }
 
 const (
-	SuspectAfter = 3         // SuspectAfter is the number of ends in a row after which an app starts alone.
+	// SuspectAfter is the number of ends in a row after which an app starts alone.
+	SuspectAfter = 3
 	forgetAfter  = time.Hour // forgetAfter is longer than the pauses of a container that ends again and again.
 )
 

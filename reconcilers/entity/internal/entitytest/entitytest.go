@@ -16,8 +16,6 @@ import (
 // Beat is the interval of canaries in tests.
 const Beat = 300 * time.Millisecond
 
-const patience = time.Minute
-
 // Use returns a connection as bucket.Options has it.
 func Use(js jetstream.JetStream) func() (jetstream.JetStream, error) {
 	return func() (jetstream.JetStream, error) { return js, nil }
