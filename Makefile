@@ -5,6 +5,8 @@
 TOOL    := go tool -modfile=$(CURDIR)/tools/go.mod
 # config/test is left out: Helm and Prometheus take minutes to compile. It has its own targets.
 MODULES := . $(filter-out config/test,$(patsubst ./%/go.mod,%,$(shell find . -mindepth 2 -name go.mod -not -path './.*')))
+# Those with Go code; tools has only versions of programs.
+CODE    := $(filter-out tools,$(MODULES))
 TIMEOUT ?= 40m
 # Arguments for the hub of make demo, as in: make demo ARGS='--clusters 3'.
 ARGS    ?=
@@ -95,7 +97,7 @@ fuzz: ## Feed the meters of responses with random inputs (FUZZTIME: duration per
 
 vuln: ## Look for known vulnerabilities in the code that runs, if their database can be reached (VULNDB: its URL).
 	@if $(TOOL) govulncheck -mode query -format json -db $(VULNDB) stdlib@v1.20.0 >/dev/null 2>&1; then \
-		set -e; for m in $(MODULES); do (set -x; cd "$$m" && $(TOOL) govulncheck -db $(VULNDB) ./...); done; \
+		set -e; for m in $(CODE); do (set -x; cd "$$m" && $(TOOL) govulncheck -db $(VULNDB) ./...); done; \
 	else \
 		echo "SKIPPED govulncheck: cannot reach the vulnerability database at $(VULNDB); nothing was checked"; \
 	fi
@@ -149,10 +151,10 @@ generate: controlplane ## Write deepcopy functions, apply configurations, the CR
 	cp config/crd/clusterfx.dev_*.yaml config/prometheus/rules.yaml config/prometheus/service_monitor.yaml config/chart/files/
 
 fmt: ## Format the code (gofumpt, goimports).
-	@set -e; for m in $(MODULES); do (cd "$$m" && $(TOOL) golangci-lint fmt); done
+	@set -e; for m in $(CODE); do (cd "$$m" && $(TOOL) golangci-lint fmt); done
 
 lint: ## Check format, style and the import arrows.
-	@set -e; for m in $(MODULES); do (set -x; cd "$$m" && $(TOOL) golangci-lint run ./...); done
+	@set -e; for m in $(CODE); do (set -x; cd "$$m" && $(TOOL) golangci-lint run ./...); done
 
 verify: lint vuln fuzz ## Lint, look for vulnerabilities, fuzz; check that generated and module files are fresh, and the tree is clean.
 	@set -e; for m in $(MODULES); do (set -x; cd "$$m" && go mod tidy -diff); done
