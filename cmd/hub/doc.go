@@ -8,10 +8,13 @@
 //	hub register     make an account for the hub in a remote, and a Cluster in the hub
 //	hub deregister   undo that
 //	hub rotate       renew the credential of a remote
-//	hub get          list Clusters and modules
+//	hub get          list modules and replicas
 //	hub describe     show a Cluster in full
 //	hub pause        stop the app of a remote; hub resume starts it again
 //	hub check        find problems of a remote, a Secret, a context or the installation
+//	hub sync         show what the rules of synced objects do, and clean up
+//	hub entity       show, write and accept entities and their buckets
+//	hub deletes      list held deletes, and allow them
 //	hub graph        draw the dependency graph of the hub or of an app, or check it
 //	hub install      install the hub into its cluster
 //	hub config       check a configuration file

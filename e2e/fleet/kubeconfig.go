@@ -3,10 +3,15 @@
 package fleet
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/netip"
 	"net/url"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -63,4 +68,63 @@ func At(kubeconfig []byte, addr netip.Addr) ([]byte, error) {
 		cluster.Server = server.String()
 	}
 	return clientcmd.Write(*c)
+}
+
+// tokenNamespace has the service accounts of minted tokens, and the Secrets to which these are bound.
+const tokenNamespace = metav1.NamespaceSystem
+
+// serviceAccount creates it if it is missing.
+func (c *Cluster) serviceAccount(ctx context.Context, name string) (*corev1.ServiceAccount, error) {
+	kube, err := c.clients()
+	if err != nil {
+		return nil, err
+	}
+	accounts := kube.CoreV1().ServiceAccounts(tokenNamespace)
+	sa, err := accounts.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		sa, err = accounts.Get(ctx, name, metav1.GetOptions{})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("make service account %s: %w", name, err)
+	}
+	return sa, nil
+}
+
+func (c *Cluster) deleteServiceAccount(ctx context.Context, name string) error {
+	kube, err := c.clients()
+	if err != nil {
+		return err
+	}
+	err = kube.CoreV1().ServiceAccounts(tokenNamespace).Delete(ctx, name, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete service account %s: %w", name, err)
+	}
+	return nil
+}
+
+// bindToken makes a Secret: the token is valid while that exists.
+func (c *Cluster) bindToken(ctx context.Context, sa *corev1.ServiceAccount) (*corev1.Secret, error) {
+	kube, err := c.clients()
+	if err != nil {
+		return nil, err
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{GenerateName: "fleet-" + sa.Name + "-"}}
+	secret, err = kube.CoreV1().Secrets(tokenNamespace).Create(ctx, secret, metav1.CreateOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("bind a token of service account %s: %w", sa.Name, err)
+	}
+	return secret, nil
+}
+
+// unbindToken ends one token, without the minute for which an API server accepts it after its own end.
+func (c *Cluster) unbindToken(ctx context.Context, secret *corev1.Secret) error {
+	kube, err := c.clients()
+	if err != nil {
+		return err
+	}
+	err = kube.CoreV1().Secrets(secret.Namespace).Delete(ctx, secret.Name, metav1.DeleteOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
 }

@@ -26,8 +26,15 @@ type seen struct {
 	// written is what the hub wrote last, until the cache has it. Otherwise each step would wait for the watch, or repeat a write
 	// that conflicts; a busy API server ends slow watches, which takes seconds.
 	written *hubv1.Cluster
+	left    leftOut
 	posted  posted
 	secret  *remembered // the last reading of its Secret
+}
+
+// leftOut is a status of which the CRD lacks fields, so that it is not written again to the version that it led to.
+type leftOut struct {
+	version string
+	status  hubv1.ClusterStatus
 }
 
 // shared needs the lock of the memory.
@@ -63,7 +70,7 @@ func (m *memory) forget(s *seen) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if s.removal != nil {
-		s.secretName, s.timing, s.written, s.secret = "", timing{}, nil, nil
+		s.secretName, s.timing, s.written, s.left, s.secret = "", timing{}, nil, leftOut{}, nil
 		return
 	}
 	if m.clusters[s.name] == s {

@@ -32,7 +32,9 @@ func inSeconds(status hubv1.ClusterStatus) hubv1.ClusterStatus {
 // report writes a changed status and events. It returns a conflict if the Cluster is not the latest version.
 func (r *reconciler) report(ctx context.Context, cluster *hubv1.Cluster, status hubv1.ClusterStatus) error {
 	before, status := clusterstatus.Ours(cluster.Status), inSeconds(status)
-	if equality.Semantic.DeepEqual(before, status) {
+	s := r.memory.of(cluster.Name)
+	isLeftOut := s.left.version == cluster.ResourceVersion && equality.Semantic.DeepEqual(s.left.status, status)
+	if isLeftOut || equality.Semantic.DeepEqual(before, status) {
 		return nil
 	}
 	wished := cluster.DeepCopy()
@@ -48,9 +50,10 @@ func (r *reconciler) report(ctx context.Context, cluster *hubv1.Cluster, status 
 	if err != nil {
 		return fmt.Errorf("write the status: %w", err)
 	}
-	r.memory.of(cluster.Name).written = stored
+	s.written = stored
 	after := clusterstatus.Ours(stored.Status)
 	if !equality.Semantic.DeepEqual(after, status) {
+		s.left = leftOut{stored.ResourceVersion, status}
 		r.tellMissing(ctx)
 	}
 	if stored.ResourceVersion == cluster.ResourceVersion {

@@ -99,3 +99,98 @@ type Anchor interface {
 	// Save replaces the identity.
 	Save(ctx context.Context, id Identity) error
 }
+
+// earlier is the highest identity of the Anchor and this process, unless an operator has accepted another.
+func (b *Bucket) earlier(ctx context.Context) (Identity, bool, error) {
+	b.mu.Lock()
+	last, known := b.last, b.hasLast
+	b.mu.Unlock()
+	if b.options.Disposable {
+		return Identity{}, false, nil
+	}
+	if b.options.Anchor == nil {
+		return last, known, nil
+	}
+	saved, ok, err := b.load(ctx)
+	switch {
+	case err != nil:
+		return Identity{}, false, err
+	case !ok:
+		return last, known, nil
+	case known && last.Accepted.Equal(saved.Accepted) && last.Continues(saved):
+		return last, true, nil
+	}
+	return saved, true, nil
+}
+
+// Remember has the identity saved at once, as after secondaries were collected.
+func (b *Bucket) Remember() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.saved = time.Time{}
+}
+
+func (b *Bucket) remember(ctx context.Context) error {
+	b.mu.Lock()
+	known, isChanged, due, agreed := b.hasLast, b.health.Changed, time.Since(b.saved) >= saveEvery, b.agreed
+	b.mu.Unlock()
+	if b.options.Anchor == nil || !known || !isChanged && (!due || b.options.Gate() != nil) {
+		return nil //nolint:nilerr // A process that may not write saves nothing.
+	}
+	saved, ok, err := b.load(ctx)
+	b.mu.Lock()
+	id, now := b.last, b.health.Identity
+	b.mu.Unlock()
+	switch {
+	case ok && saved.Accepted.After(agreed) && now.Continues(saved):
+		b.accepted(saved)
+	case isChanged: // What was saved may be a minute old, so only an acceptance counts.
+		return nil
+	case ok && !id.Continues(saved):
+		return errElsewhere
+	case err == nil:
+		err = b.save(ctx, id)
+	}
+	if err != nil && !errors.Is(err, context.Canceled) { // The hub ends.
+		b.options.Logger.Error(err, "Failed to save the identity of the bucket", "bucket", b.options.Name)
+	}
+	return nil
+}
+
+func (b *Bucket) load(ctx context.Context) (Identity, bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	id, ok, err := b.options.Anchor.Load(ctx)
+	if err != nil {
+		return id, false, fmt.Errorf("read the identity of bucket %s that was saved: %w", b.options.Name, err)
+	}
+	return id, ok, nil
+}
+
+func (b *Bucket) save(ctx context.Context, id Identity) error {
+	if b.options.Anchor == nil || b.options.Gate() != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	if err := b.options.Anchor.Save(ctx, id); err != nil {
+		return fmt.Errorf("save the identity of bucket %s: %w", b.options.Name, err)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.saved = time.Now()
+	return nil
+}
+
+func (b *Bucket) accepted(id Identity) {
+	b.mu.Lock()
+	b.health.Changed, b.health.Since, b.health.Identity.Accepted = false, time.Now(), id.Accepted
+	b.last, b.hasLast, b.agreed = id, true, id.Accepted
+	b.mu.Unlock()
+	b.options.Logger.Info("The bucket is accepted", "bucket", b.options.Name)
+	var all []Change
+	for _, key := range b.Keys() {
+		all = append(all, Change{Key: key, Operation: Put, Listed: true})
+	}
+	b.tell(all...)
+}

@@ -218,6 +218,10 @@ func TestObjects_Options(t *testing.T) {
 			t.Errorf("%s grants %v", role, got)
 		}
 	}
+	together := objects(t, install.Options{Namespace: "elsewhere", AppsNamespace: "elsewhere", Rules: rules})
+	if got := into[rbacv1.ClusterRole](t, find(t, together, "Role/elsewhere/clusterfx-hub")).Rules; !gocmp.Equal(got, rules.Own) {
+		t.Errorf("without impersonation, with a namespace of apps, the hub's role grants %v", got)
+	}
 	if viewer := into[rbacv1.ClusterRole](t, find(t, all, "ClusterRole//clusterfx-viewer")); viewer.Rules[0].APIGroups[0] != "clusterfx.dev" {
 		t.Errorf("the role of viewers grants %v", viewer.Rules)
 	}
