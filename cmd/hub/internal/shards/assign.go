@@ -5,9 +5,11 @@ package shards
 import (
 	"cmp"
 	"hash/fnv"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
+	"time"
 )
 
 const (
@@ -15,11 +17,10 @@ const (
 	leastOfMean  = 0.5  // leastOfMean: a replica with less gets shards of others, since it is new.
 )
 
-// Candidate is a replica that may get shards.
+// Candidate is an incarnation that may get shards.
 type Candidate struct {
-	Name string // Name is the name of the replica, unique in the installation.
-	// Weight is the relative share of homeless shards. Zero counts as 1.
-	Weight float64
+	Name   string
+	Since  time.Time // Since when its Lease exists.
 	Labels map[string]string
 }
 
@@ -35,17 +36,19 @@ func (c Candidate) hasAll(labels map[string]string) bool {
 // Pins are the labels that the replica of a shard should have. A shard without may have any replica.
 type Pins map[int]map[string]string
 
-// Assign returns the replica of each shard. current has the present ones, or ""; one that is no candidate has lost its
-// shards. The result depends on the arguments only, so that a new leader continues where the old one stopped.
+// Assign returns the incarnation of each shard. current has the present ones, or ""; one that is no candidate has lost its
+// shards. active is how many of the candidates may have shards, or 0 for all: those that have the most, then the newest, so that
+// the replacement of one Pod after the other moves the shards once. If all pins ask for the same labels, candidates with these go
+// before. The result depends on the arguments only, so that a new assigner continues where the old one stopped.
 //
-// A shard stays unless its replica is no candidate, has more than 1.15 times the mean, or a new replica has less than
-// half of it. Without candidates no shard has a replica. A shard with a pin has a candidate with its labels, however
-// many shards that has; if there is none, the pin has no effect. Other shards make up for it.
-func Assign(current []string, candidates []Candidate, pins Pins) []string {
+// A shard stays unless its incarnation may have none, has more than 1.15 times the mean, or a new one has less than half of
+// it. Shard Once counts nowhere, and stays. Without candidates no shard has an incarnation. A shard with a pin has a candidate with
+// its labels, however many shards that has; if there is none, the pin has no effect. Other shards make up for it.
+func Assign(current []string, candidates []Candidate, pins Pins, active int) []string {
 	if len(candidates) == 0 {
 		return make([]string, len(current))
 	}
-	a := newAssignment(current, candidates, pins)
+	a := newAssignment(current, choose(current, candidates, pins, active), pins)
 	for _, pinned := range []bool{true, false} { // The shards that may be anywhere fill the gaps.
 		for shard, name := range a.result {
 			if name == "" && (a.allowed[shard] != nil) == pinned {
@@ -55,6 +58,39 @@ func Assign(current []string, candidates []Candidate, pins Pins) []string {
 	}
 	a.balance()
 	return a.result
+}
+
+func choose(current []string, candidates []Candidate, pins Pins, active int) []Candidate {
+	if active == 0 || active >= len(candidates) {
+		return candidates
+	}
+	common := pins.common()
+	load := map[string]int{}
+	for _, name := range current {
+		load[name]++
+	}
+	lacks := func(c Candidate) int {
+		if c.hasAll(common) {
+			return 0
+		}
+		return 1
+	}
+	sorted := slices.SortedFunc(slices.Values(candidates), func(x, y Candidate) int {
+		return cmp.Or(cmp.Compare(lacks(x), lacks(y)), cmp.Compare(load[y.Name], load[x.Name]), y.Since.Compare(x.Since), cmp.Compare(x.Name, y.Name))
+	})
+	return sorted[:active]
+}
+
+// common returns the labels that all pins ask for, or none.
+func (p Pins) common() map[string]string {
+	var first map[string]string
+	for _, labels := range p {
+		if first != nil && !maps.Equal(first, labels) {
+			return nil
+		}
+		first = labels
+	}
+	return first
 }
 
 type assignment struct {
@@ -67,7 +103,7 @@ type assignment struct {
 }
 
 func newAssignment(current []string, candidates []Candidate, pins Pins) *assignment {
-	mean := float64(len(current)) / float64(len(candidates))
+	mean := float64(max(0, len(current)-1)) / float64(len(candidates)) // without Once
 	a := &assignment{
 		candidates: slices.SortedFunc(slices.Values(candidates), func(x, y Candidate) int { return cmp.Compare(x.Name, y.Name) }),
 		result:     slices.Clone(current), load: map[string]int{}, allowed: map[int]map[string]bool{},
@@ -79,12 +115,18 @@ func newAssignment(current []string, candidates []Candidate, pins Pins) *assignm
 	a.pin(pins)
 	for shard, name := range a.result {
 		if _, known := a.load[name]; known && a.may(shard, name) {
-			a.load[name]++
+			a.count(shard, name)
 		} else {
 			a.result[shard] = ""
 		}
 	}
 	return a
+}
+
+func (a *assignment) count(shard int, name string) {
+	if shard != Once {
+		a.load[name]++
+	}
 }
 
 func (a *assignment) pin(pins Pins) {
@@ -109,14 +151,14 @@ func (a *assignment) may(shard int, name string) bool {
 // place gives a homeless shard to the highest score below the limit. There is one for a shard without a pin, since all limits
 // together are not less than the shards. If all candidates for a pin are at the limit, it goes to the one with the fewest.
 func (a *assignment) place(shard int) {
-	best, highest := "", math.Inf(-1)
+	best, highest := "", uint64(0)
 	fewest, least := "", math.MaxInt
 	for _, c := range a.candidates {
 		if !a.may(shard, c.Name) {
 			continue
 		}
 		load := a.load[c.Name]
-		if s := score(shard, c); load < a.limit && s > highest {
+		if s := score(shard, c); load < a.limit && (best == "" || s > highest) {
 			best, highest = c.Name, s
 		}
 		if load < least {
@@ -125,7 +167,7 @@ func (a *assignment) place(shard int) {
 	}
 	best = cmp.Or(best, fewest)
 	a.result[shard] = best
-	a.load[best]++
+	a.count(shard, best)
 }
 
 // balance moves shards from most to fewest, while one has more than the limit, or is new and not filled.
@@ -164,28 +206,23 @@ func (a *assignment) nextMove(isNew map[string]bool) (from, to string, shard int
 }
 
 func (a *assignment) bestFor(to Candidate, from string) int {
-	best, highest := -1, math.Inf(-1)
+	best, highest := -1, uint64(0)
 	for shard, name := range a.result {
-		if name != from || !a.may(shard, to.Name) {
+		if shard == Once || name != from || !a.may(shard, to.Name) {
 			continue
 		}
-		if s := score(shard, to); s > highest {
+		if s := score(shard, to); best < 0 || s > highest {
 			best, highest = shard, s
 		}
 	}
 	return best
 }
 
-// score is weighted rendezvous hashing: the highest wins in proportion to its weight, and no third candidate changes two.
-func score(shard int, c Candidate) float64 {
+// score is rendezvous hashing: the highest wins, and no third candidate changes two.
+func score(shard int, c Candidate) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(c.Name + "/" + strconv.Itoa(shard)))
-	uniform := (float64(mix(h.Sum64())>>11) + 0.5) / (1 << 53)
-	weight := c.Weight
-	if weight <= 0 {
-		weight = 1
-	}
-	return -weight / math.Log(uniform)
+	return mix(h.Sum64())
 }
 
 // mix spreads differences of the last bytes, which FNV leaves in the low bits.

@@ -11,7 +11,7 @@ type Action struct {
 	Name   string
 	Lease  Lease  // Lease to write if the object has its Version; without one it is created.
 	Record Record // Record to write if the object has its Version.
-	Verify Holder // Verify is the holder for Take and Look, zero if free: read its Lease, and ask MayTake. Take needs its yes, Look records only.
+	Verify string // Verify is the holder for Take and Look, empty if free: read its Lease, and ask MayTake. Take needs its yes, Look records only.
 }
 
 // ActionKind is the kind of an Action.
@@ -21,7 +21,7 @@ type ActionKind int
 const (
 	Renew    ActionKind = iota + 1 // write the own Lease
 	GiveBack                       // release the own Lease, as the last step of an orderly end
-	Look                           // read the Lease of another replica, which lacks the incarnation in a record
+	Look                           // read the Lease of a holder that does not have it
 	Fence                          // overwrite the Lease of another replica, whose incarnation ends
 	WarmUp                         // build the apps of a shard, without the permission to write
 	Cool                           // end the apps of a shard that another replica shall hold
@@ -32,14 +32,14 @@ const (
 	Repair                         // write the record again, whatever is in its place
 )
 
-// Live replicas may get shards: their Leases are neither released nor expired, and they are not leaving.
+// Live incarnations may get shards: their Leases are neither released nor expired, and they are not leaving.
 func (m *Machine) Live(now Instant) []string {
 	var names []string
 	if m.isFresh(now) && !m.leaving {
-		names = append(names, m.me.Name)
+		names = append(names, m.me)
 	}
 	for name, s := range m.others {
-		if s.lease.Incarnation != "" && !s.lease.Leaving && now.Monotonic.Sub(s.since.Monotonic) < m.timing.Duration {
+		if s.lease.Held && !s.lease.Leaving && now.Monotonic.Sub(s.since.Monotonic) < m.timing.Duration {
 			names = append(names, name)
 		}
 	}
@@ -58,12 +58,7 @@ func (m *Machine) Assignable(now Instant) []string {
 }
 
 // IsDrained is as far as this replica knows.
-func (m *Machine) IsDrained(name string) bool {
-	if name == m.me.Name {
-		return m.own.seen.lease.Drained
-	}
-	return m.others[name].lease.Drained
-}
+func (m *Machine) IsDrained(name string) bool { return m.drained[PodOf(name)] }
 
 // Current is for Assign: who shall hold each shard, or the holder if that one gets no shards.
 func (m *Machine) Current(now Instant) []string {
@@ -72,7 +67,7 @@ func (m *Machine) Current(now Instant) []string {
 	for i := range m.shards {
 		s := &m.shards[i]
 		if current[i] = s.wish; !slices.Contains(assignable, s.wish) {
-			current[i] = s.record.Holder.Name
+			current[i] = s.record.Holder
 		}
 	}
 	return current
@@ -105,17 +100,17 @@ func (m *Machine) decideShard(i int, now Instant) (action Action, due bool) {
 		return Action{Kind: Repair, Record: s.record}, true
 	case m.own.lost || s.draining || s.record.Version == "" && !m.omit[ruleRecordsRemain]:
 		return Action{}, false
-	case isMine && s.held == 0 && s.wish == m.me.Name && m.omit[ruleStaysReleased]:
+	case isMine && s.held == 0 && s.wish == m.me && m.omit[ruleStaysReleased]:
 		s.held = s.record.Epoch
 		return Action{}, false
 	case isMine && s.held == 0: // Drained. Nothing reopens it.
 		return m.release(s, now), true
 	case isMine:
 		return m.handOver(s, now)
-	case s.wish == m.me.Name && !m.leaving && m.isFresh(now):
+	case s.wish == m.me && !m.leaving && m.isFresh(now):
 		return m.acquire(s, now)
 	case s.record.Warm == m.me: // Withdrawn first, or the holder would release the shard to a cold replica.
-		return m.announce(s, Holder{}, false), !s.record.Promised
+		return m.announce(s, "", false), !s.record.Promised
 	case s.warmth != cold:
 		s.warmth = cold
 		return Action{Kind: Cool}, true
@@ -123,7 +118,7 @@ func (m *Machine) decideShard(i int, now Instant) (action Action, due bool) {
 	return Action{}, false
 }
 
-func (m *Machine) announce(s *shard, warm Holder, promised bool) Action {
+func (m *Machine) announce(s *shard, warm string, promised bool) Action {
 	next := s.record
 	next.Warm, next.Promised = warm, promised
 	return Action{Kind: Announce, Record: next}
@@ -131,14 +126,14 @@ func (m *Machine) announce(s *shard, warm Holder, promised bool) Action {
 
 // release gives a drained shard to the warm replica in the record itself, so that it goes to none that has withdrawn.
 func (m *Machine) release(s *shard, now Instant) Action {
-	next := Record{Epoch: s.record.Epoch, Warm: s.record.Warm, Released: m.me, Version: s.record.Version}
+	next := Record{Epoch: s.record.Epoch, Warm: s.record.Warm, Version: s.record.Version}
 	if heir := s.record.Warm; m.isLive(heir, now) {
 		next = m.hold(heir, s.record)
 	}
 	return Action{Kind: Release, Record: next}
 }
 
-func (m *Machine) hold(by Holder, before Record) Record {
+func (m *Machine) hold(by string, before Record) Record {
 	next := Record{Holder: by, Epoch: before.Epoch + 1, Version: before.Version}
 	if m.omit[ruleEpochGrows] {
 		next.Epoch = max(1, before.Epoch)
@@ -146,9 +141,9 @@ func (m *Machine) hold(by Holder, before Record) Record {
 	return next
 }
 
-func (m *Machine) isLive(h Holder, now Instant) bool {
-	seen := m.others[h.Name]
-	return h.Incarnation != "" && seen.lease.Incarnation == h.Incarnation && !m.isExpired(seen, now)
+func (m *Machine) isLive(name string, now Instant) bool {
+	seen := m.others[name]
+	return seen.lease.Held && !m.isExpired(seen, now)
 }
 
 func (m *Machine) handOver(s *shard, now Instant) (action Action, due bool) {
@@ -166,17 +161,16 @@ func (m *Machine) handOver(s *shard, now Instant) (action Action, due bool) {
 
 // isToHandOver: the shard shall go to another replica, which is ready.
 func (m *Machine) isToHandOver(s *shard, now Instant) bool {
-	if s.wish == m.me.Name || s.wish == "" {
+	if s.wish == m.me || s.wish == "" {
 		return false
 	}
-	heir := Holder{Name: s.wish, Incarnation: m.others[s.wish].lease.Incarnation}
-	return m.isLive(heir, now) && (s.record.Warm == heir || m.omit[ruleWarm])
+	return m.isLive(s.wish, now) && (s.record.Warm == s.wish || m.omit[ruleWarm])
 }
 
 func (m *Machine) acquire(s *shard, now Instant) (action Action, due bool) {
 	holder := s.record.Holder
-	seen := m.others[holder.Name] // Not of this name: an earlier incarnation of this replica has lost its Lease.
-	hasLease := !holder.isZero() && seen.lease.Incarnation == holder.Incarnation
+	seen := m.others[holder]
+	hasLease := seen.lease.Held
 	switch {
 	case !hasLease && !m.awaits(holder, now):
 		return m.take(s), true // MayTake decides: the watch of the Leases may be behind the watch of the records.
@@ -184,8 +178,8 @@ func (m *Machine) acquire(s *shard, now Instant) (action Action, due bool) {
 		if m.omit[ruleOverwrite] {
 			return m.take(s), true
 		}
-		fence := Lease{Ended: holder.Incarnation, Renewed: seen.lease.Renewed, Version: seen.lease.Version}
-		return Action{Kind: Fence, Name: holder.Name, Lease: fence}, true
+		fence := Lease{UID: seen.lease.UID, Ended: true, Renewed: seen.lease.Renewed, Version: seen.lease.Version}
+		return Action{Kind: Fence, Name: holder, Lease: fence}, true
 	case s.warmth == cold:
 		s.warmth = warming
 		return Action{Kind: WarmUp}, true

@@ -4,6 +4,7 @@ package shards
 
 import (
 	"errors"
+	"slices"
 	"time"
 )
 
@@ -13,13 +14,13 @@ var ErrNotHeld = errors.New("this replica does not hold the shard")
 // Machine decides for one incarnation of one replica. It is pure: See methods record what was read, Decide and DecideLease return
 // what is due, Gate says whether to write. After the loss of its Lease the replica continues with another.
 type Machine struct {
-	me      Holder
+	me      string
 	timing  Timing
 	own     ownLease
-	earlier map[Holder]bool // of this name, in records when the own Lease was read last
-	others  map[string]sighting
-	absent  map[Holder]Instant // since when the incarnation of a holder is known not to be in its Lease
-	over    map[Holder]bool    // holders in records that are known to have ended
+	others  map[string]sighting // Leases of other incarnations
+	absent  map[string]Instant  // since when a holder is known not to have its Lease
+	over    map[string]bool     // holders in records that are known to have ended
+	drained map[string]bool     // Pods
 	shards  []shard
 	leaving bool
 	leaveBy time.Time // by the monotonic clock
@@ -34,10 +35,10 @@ type sighting struct {
 
 type shard struct {
 	record Record
-	wish   string // the name of the replica that shall hold it
+	wish   string // the incarnation that shall hold it
 	held   int64  // the epoch in which this incarnation holds it; zero if it does not
 	ended  int64  // the last epoch in which it has ended to hold it
-	from   Origin // the holder that it had before; zero if that has released it to this replica
+	after  bool   // the holder before had ended without a release
 
 	draining bool // the gate is closed; writes may be in flight
 	damaged  bool // the object is not the record
@@ -52,25 +53,35 @@ const (
 	warm
 )
 
-// New has neither a Lease nor shards. The incarnation of me must never have been used.
-func New(me Holder, count int, timing Timing) *Machine {
+// New has neither a Lease nor shards. The name me must never have been used. count is that of shards with Clusters.
+func New(me string, count int, timing Timing) *Machine {
 	return &Machine{
-		me: me, timing: timing, others: map[string]sighting{}, absent: map[Holder]Instant{}, over: map[Holder]bool{},
-		shards: make([]shard, count),
+		me: me, timing: timing, others: map[string]sighting{}, absent: map[string]Instant{}, over: map[string]bool{},
+		shards: make([]shard, count+1),
 	}
 }
 
 // SeeLease records the Lease of another replica. For the own see SeeOwn.
 func (m *Machine) SeeLease(name string, l Lease, now Instant) {
-	if before, known := m.others[name]; name == m.me.Name || known && before.lease.Version == l.Version {
+	if before, known := m.others[name]; name == m.me || known && before.lease.Version == l.Version {
 		return
 	}
 	m.others[name] = sighting{lease: l, since: now}
-	delete(m.absent, Holder{Name: name, Incarnation: l.Incarnation})
+	if l.Held {
+		delete(m.absent, name)
+	}
 }
 
-// SeeAssignment records the wish: a replica for each shard.
-func (m *Machine) SeeAssignment(names []string) {
+// ForgetLease forgets the Lease of another incarnation that is in no record and was removed.
+func (m *Machine) ForgetLease(name string) {
+	if !slices.ContainsFunc(m.shards, func(s shard) bool { return s.record.Holder == name || s.record.Warm == name }) {
+		delete(m.others, name)
+	}
+}
+
+// SeeAssignment records the wishes: an incarnation for each shard, and the Pods that shall have none.
+func (m *Machine) SeeAssignment(names []string, drained map[string]bool) {
+	m.drained = drained
 	for i := range m.shards {
 		if i < len(names) {
 			m.shards[i].wish = names[i]
@@ -81,20 +92,20 @@ func (m *Machine) SeeAssignment(names []string) {
 // SeeRecord takes a watch, a read or a write's response. An older one changes nothing: epochs grow, and being free ends an epoch.
 func (m *Machine) SeeRecord(number int, r Record) {
 	s := &m.shards[number]
-	freed := s.record.Epoch == r.Epoch && s.record.Epoch > 0 && s.record.Holder.isZero() && !r.Holder.isZero()
+	freed := s.record.Epoch == r.Epoch && s.record.Epoch > 0 && s.record.Holder == "" && r.Holder != ""
 	if (r.Epoch < s.record.Epoch || freed) && !m.omit[ruleStaysReleased] {
 		return
 	}
 	s.damaged = false
 	before := s.record
-	from := m.takenFrom(before)
+	after := m.over[before.Holder]
 	if s.record = r; r.Holder != before.Holder {
 		m.forget(before.Holder)
 	}
 	switch {
 	case r.Holder == m.me && r.Epoch > s.ended:
 		if s.held != r.Epoch {
-			s.held, s.draining, s.from = r.Epoch, false, from
+			s.held, s.draining, s.after = r.Epoch, false, after
 		}
 	case s.held != 0 && (r.Epoch > s.held || r.Epoch == s.held && r.Holder != m.me):
 		m.endShard(s)
@@ -104,15 +115,6 @@ func (m *Machine) SeeRecord(number int, r Record) {
 // Damaged records that the record's object is missing, cannot be decoded, or has an earlier epoch. Its holder writes it again.
 // Until then no other can take the shard, unless the record was set back; then the holder with the higher epoch remains.
 func (m *Machine) Damaged(number int) { m.shards[number].damaged = true }
-
-// takenFrom gets the record before. A holder that is not known to have ended has released the shard: to this replica, which has
-// seen its crashes while warm, or to none. A promise says nothing, because a holder may end before the release.
-func (m *Machine) takenFrom(before Record) Origin {
-	if m.over[before.Holder] {
-		return Origin{Holder: before.Holder, HasEnded: true}
-	}
-	return Origin{Holder: before.Released}
-}
 
 // The epoch is never held again.
 func (m *Machine) endShard(s *shard) {
@@ -142,7 +144,7 @@ func (m *Machine) Leave(by time.Time) { m.leaving, m.leaveBy = true, by }
 // Gate returns the epoch in which this replica may write now, or ErrNotHeld.
 func (m *Machine) Gate(number int, now Instant) (epoch int64, err error) {
 	s := &m.shards[number]
-	if m.omit[ruleHoldIsRecord] && s.wish == m.me.Name && m.isFresh(now) {
+	if m.omit[ruleHoldIsRecord] && s.wish == m.me && m.isFresh(now) {
 		return s.record.Epoch + 1, nil
 	}
 	if s.held == 0 || s.draining || !m.isFresh(now) {
@@ -157,8 +159,8 @@ func (m *Machine) Draining() []int { return m.where(func(s *shard) bool { return
 // Phase is how far the apps of a shard shall be.
 type Phase struct {
 	Epoch int64 // Epoch in which the shard is held or drained; or zero.
-	// From had ended without a release or released to none; zero after a release to this replica; without Epoch, the holder.
-	From     Origin
+	// AfterEnd: the holder before has ended without a release, perhaps because of an app that it was starting.
+	AfterEnd bool
 	Draining bool // Draining: the gate is closed and writes may be in flight, until Drained.
 	Warm     bool // Warm: the apps shall be built, or stay built.
 }
@@ -169,11 +171,7 @@ func (m *Machine) Stage(number int) Phase {
 		return Phase{}
 	}
 	s := &m.shards[number]
-	from := s.from
-	if s.held == 0 {
-		from = Origin{Holder: s.record.Holder}
-	}
-	return Phase{Epoch: s.held, From: from, Draining: s.draining, Warm: s.warmth != cold}
+	return Phase{Epoch: s.held, AfterEnd: s.held != 0 && s.after, Draining: s.draining, Warm: s.warmth != cold}
 }
 
 // Held returns the shards that this incarnation holds or drains.

@@ -9,8 +9,8 @@ import (
 )
 
 var (
-	self  = Holder{Name: "hub-a", Incarnation: "a1"}
-	other = Holder{Name: "hub-b", Incarnation: "b1"}
+	self  = Incarnation("hub-a", "a1")
+	other = Incarnation("hub-b", "b1")
 )
 
 // at is a moment by two clocks that agree.
@@ -21,10 +21,9 @@ func at(seconds float64) Instant {
 
 // claimed returns a Machine with one shard that has renewed its Lease at 0.
 func claimed() *Machine {
-	m := New(self, 1, timing())
-	m.SeeOwn(Lease{}, at(-10))
-	m.Renewed(Lease{Incarnation: self.Incarnation, Version: "1"}, at(0))
-	m.SeeAssignment([]string{self.Name})
+	m := New(self, 0, timing())
+	m.Renewed(Lease{Held: true, Version: "1"}, at(0))
+	m.SeeAssignment([]string{self}, nil)
 	return m
 }
 
@@ -53,29 +52,53 @@ func isOpen(m *Machine, seconds float64) bool {
 	return err == nil
 }
 
-func TestMachine_ClaimWaits(t *testing.T) {
+// A claim creates the Lease at once. A create without a response is repeated; if the Lease exists then, it is the own one, and the
+// gate counts from the next renewal.
+func TestMachine_Claim(t *testing.T) {
 	t.Parallel()
-	for name, seen := range map[string]Lease{"missing": {}, "of another incarnation": {Incarnation: "a0", Version: "1"}} {
-		m := New(self, 1, timing())
-		if _, due := m.DecideLease(at(0), true); due {
-			t.Errorf("%s: it claims a Lease that it has not read", name)
-		}
-		m.SeeOwn(seen, at(0))
-		m.SeeOwn(seen, at(9))
-		if _, due := m.DecideLease(at(9), true); due {
-			t.Errorf("%s: it claims the Lease after 9 s", name)
-		}
-		if a, due := m.DecideLease(at(10), true); !due || a.Lease.Incarnation != self.Incarnation || a.Lease.Version != seen.Version {
-			t.Errorf("%s: after 10 s: %t %+v", name, due, a)
-		}
-	}
-	m := New(self, 1, timing())
-	m.SeeOwn(Lease{Version: "1"}, at(0))
-	if _, due := m.DecideLease(at(0), true); !due {
-		t.Error("it waits for a released Lease")
-	}
+	m := New(self, 0, timing())
+	m.SeeAssignment([]string{self}, nil)
+	m.SeeRecord(0, Record{Holder: self, Epoch: 1, Version: "1"})
 	if _, due := m.DecideLease(at(0), false); due {
 		t.Error("it claims a Lease without progress")
+	}
+	if a, due := m.DecideLease(at(0), true); !due || a.Kind != Renew || !a.Lease.Held || a.Lease.Version != "" {
+		t.Errorf("the first step is %+v, want a create", a)
+	}
+	m.SeeOwn(Lease{}, at(1))
+	if a, due := m.DecideLease(at(2), true); !due || a.Lease.Version != "" {
+		t.Errorf("after a create that is lost: %+v, want another one", a)
+	}
+	m.SeeOwn(Lease{UID: "u", Held: true, Version: "7"}, at(3))
+	if isOpen(m, 3) {
+		t.Error("the gate is open before the first response to a write")
+	}
+	if a, due := m.DecideLease(at(4), true); !due || a.Lease.Version != "7" {
+		t.Errorf("after a create without a response: %+v, want a renewal", a)
+	}
+	m.Renewed(Lease{UID: "u", Held: true, Version: "8"}, at(4))
+	if !isOpen(m, 5) || isOpen(m, 12) {
+		t.Error("the gate does not count from the renewal")
+	}
+}
+
+// What ends an incarnation: its Lease has no holder, is missing after the claim, or is another object of that name.
+func TestMachine_LosesItsLease(t *testing.T) {
+	t.Parallel()
+	for name, l := range map[string]Lease{
+		"ended": {UID: "u", Ended: true, Version: "3"}, "changed": {UID: "u", Version: "3"}, "missing": {},
+		"created again": {UID: "v", Held: true, Version: "3"},
+	} {
+		m := New(self, 0, timing())
+		m.Renewed(Lease{UID: "u", Held: true, Version: "2"}, at(0))
+		m.SeeRecord(0, Record{Holder: self, Epoch: 1, Version: "1"})
+		if m.SeeOwn(l, at(1)); !m.Lost() || isOpen(m, 1) {
+			t.Errorf("%s: the incarnation continues", name)
+		}
+	}
+	m := New(self, 0, timing())
+	if m.SeeOwn(Lease{UID: "u", Ended: true, Version: "3"}, at(0)); !m.Lost() {
+		t.Error("it claims a Lease of its name that has ended")
 	}
 }
 
@@ -118,12 +141,12 @@ func TestMachine_Gate(t *testing.T) {
 	if _, err := m.Gate(0, suspended); err == nil {
 		t.Error("the gate is open after the machine was suspended")
 	}
-	m.Renewed(Lease{Incarnation: self.Incarnation, Version: "2"}, at(8))
+	m.Renewed(Lease{Held: true, Version: "2"}, at(8))
 	if !isOpen(m, 9) {
 		t.Error("a late renewal does not open the gate")
 	}
 	m.SeeOwn(Lease{Version: "3"}, at(9))
-	m.Renewed(Lease{Incarnation: self.Incarnation, Version: "4"}, at(9))
+	m.Renewed(Lease{Held: true, Version: "4"}, at(9))
 	if isOpen(m, 9) || !m.Lost() {
 		t.Error("the gate is open after the Lease was overwritten")
 	}
@@ -138,7 +161,7 @@ func TestMachine_OldRecords(t *testing.T) {
 	if !isOpen(m, 1) {
 		t.Error("an older record takes the shard")
 	}
-	m.SeeAssignment([]string{other.Name})
+	m.SeeAssignment([]string{other}, nil)
 	m.Leave(at(1).Monotonic)
 	expectKind(t, next(t, m, 1), Drain)
 	if isOpen(m, 1) {
@@ -164,20 +187,19 @@ func TestMachine_OldRecords(t *testing.T) {
 // A shard of a live replica is handed over in these steps, seen from both sides.
 func TestMachine_HandOver(t *testing.T) {
 	t.Parallel()
-	from, to := claimed(), New(other, 1, timing())
-	to.SeeOwn(Lease{}, at(-10))
-	to.Renewed(Lease{Incarnation: other.Incarnation, Version: "2"}, at(0))
+	from, to := claimed(), New(other, 0, timing())
+	to.Renewed(Lease{Held: true, Version: "2"}, at(0))
 	both := []*Machine{from, to}
 	write := func(r Record) {
 		for _, m := range both {
 			m.SeeRecord(0, r)
 		}
 	}
-	from.SeeLease(other.Name, Lease{Incarnation: other.Incarnation, Version: "2"}, at(0))
-	to.SeeLease(self.Name, Lease{Incarnation: self.Incarnation, Version: "1"}, at(0))
+	from.SeeLease(other, Lease{Held: true, Version: "2"}, at(0))
+	to.SeeLease(self, Lease{Held: true, Version: "1"}, at(0))
 	write(Record{Holder: self, Epoch: 1, Version: "1"})
 	for _, m := range both {
-		m.SeeAssignment([]string{other.Name})
+		m.SeeAssignment([]string{other}, nil)
 	}
 	expectKind(t, next(t, from, 1), 0)
 	expectKind(t, next(t, to, 1), WarmUp)
@@ -189,7 +211,7 @@ func TestMachine_HandOver(t *testing.T) {
 	promise := next(t, from, 2)
 	expectKind(t, promise, Announce)
 	write(promise.Record)
-	to.SeeAssignment([]string{self.Name})
+	to.SeeAssignment([]string{self}, nil)
 	expectKind(t, next(t, to, 2), 0) // It keeps what it has announced.
 	expectKind(t, next(t, from, 2), Drain)
 	expectKind(t, next(t, from, 2), 0)
@@ -208,30 +230,30 @@ func TestMachine_ReleaseToTheLive(t *testing.T) {
 	for name, tc := range map[string]struct {
 		lease Lease // of the warm replica, seen after the drain; zero for no change
 		after float64
-		heir  Holder
+		heir  string
 	}{
 		"live":                  {Lease{}, 3, other},
-		"unchanged for 10 s":    {Lease{}, 13, Holder{}},
-		"without incarnation":   {Lease{Ended: other.Incarnation, Version: "8"}, 3, Holder{}},
-		"with a later one":      {Lease{Incarnation: "b2", Ended: other.Incarnation, Version: "8"}, 3, Holder{}},
-		"live, after a renewal": {Lease{Incarnation: other.Incarnation, Version: "8"}, 11, other},
+		"unchanged for 10 s":    {Lease{}, 13, ""},
+		"ended":                 {Lease{Ended: true, Version: "8"}, 3, ""},
+		"without its holder":    {Lease{Version: "8"}, 3, ""},
+		"live, after a renewal": {Lease{Held: true, Version: "8"}, 11, other},
 	} {
 		m := claimed()
-		m.SeeLease(other.Name, Lease{Incarnation: other.Incarnation, Version: "7"}, at(0))
+		m.SeeLease(other, Lease{Held: true, Version: "7"}, at(0))
 		m.SeeRecord(0, Record{Holder: self, Epoch: 1, Warm: other, Promised: true, Version: "1"})
-		m.SeeAssignment([]string{other.Name})
+		m.SeeAssignment([]string{other}, nil)
 		expectKind(t, next(t, m, 1), Drain)
 		m.Drained(0)
 		for i := range 6 {
-			m.Renewed(Lease{Incarnation: self.Incarnation}, at(2*float64(i+1)))
+			m.Renewed(Lease{Held: true}, at(2*float64(i+1)))
 		}
 		if tc.lease.Version != "" {
-			m.SeeLease(other.Name, tc.lease, at(2))
+			m.SeeLease(other, tc.lease, at(2))
 		}
 		release := next(t, m, tc.after)
 		expectKind(t, release, Release)
-		isToNone := release.Record.Released == self && release.Record.Epoch == 1
-		if release.Record.Holder != tc.heir || isToNone != tc.heir.isZero() {
+		isToNone := release.Record.Holder == "" && release.Record.Epoch == 1
+		if release.Record.Holder != tc.heir || isToNone != (tc.heir == "") {
 			t.Errorf("the Lease of the warm replica is %s: got %+v, want the holder %+v", name, release.Record, tc.heir)
 		}
 	}
@@ -240,20 +262,20 @@ func TestMachine_ReleaseToTheLive(t *testing.T) {
 func TestMachine_Fence(t *testing.T) {
 	t.Parallel()
 	m := claimed()
-	lease := Lease{Incarnation: other.Incarnation, Version: "7"}
-	m.SeeLease(other.Name, lease, at(0))
+	lease := Lease{Held: true, Version: "7"}
+	m.SeeLease(other, lease, at(0))
 	m.SeeRecord(0, Record{Holder: other, Epoch: 4, Version: "1"})
 	expectKind(t, next(t, m, 1), WarmUp)
 	for i := range 5 {
-		m.Renewed(Lease{Incarnation: self.Incarnation}, at(2*float64(i+1)))
+		m.Renewed(Lease{Held: true}, at(2*float64(i+1)))
 	}
 	expectKind(t, next(t, m, 9.9), 0)
 	fence := next(t, m, 10)
-	if expectKind(t, fence, Fence); fence.Lease.Version != "7" || fence.Lease.Incarnation != "" || fence.Lease.Ended != "b1" {
+	if expectKind(t, fence, Fence); fence.Lease.Version != "7" || fence.Lease.Held || !fence.Lease.Ended {
 		t.Errorf("fence writes %+v", fence.Lease)
 	}
-	ended := Lease{Ended: "b1", Version: "8"}
-	m.SeeLease(other.Name, ended, at(10))
+	ended := Lease{Ended: true, Version: "8"}
+	m.SeeLease(other, ended, at(10))
 	take := next(t, m, 10)
 	if expectKind(t, take, Take); take.Verify != other || take.Record.Epoch != 5 {
 		t.Errorf("take writes %+v", take)
@@ -266,20 +288,20 @@ func TestMachine_Fence(t *testing.T) {
 func TestMachine_Live(t *testing.T) {
 	t.Parallel()
 	m := claimed()
-	m.SeeLease("hub-b", Lease{Incarnation: "b1", Version: "1"}, at(0))
-	m.SeeLease("hub-c", Lease{Incarnation: "c1", Leaving: true, Version: "2"}, at(0))
+	m.SeeLease(other, Lease{Held: true, Version: "1"}, at(0))
+	m.SeeLease("hub-c", Lease{Held: true, Leaving: true, Version: "2"}, at(0))
 	m.SeeLease("hub-d", Lease{Version: "3"}, at(0))
-	if live := m.Live(at(5)); !slices.Equal(live, []string{"hub-a", "hub-b"}) {
+	if live := m.Live(at(5)); !slices.Equal(live, []string{self, other}) {
 		t.Errorf("live: %q", live)
 	}
-	m.Renewed(Lease{Incarnation: self.Incarnation}, at(2))
-	m.Renewed(Lease{Incarnation: self.Incarnation}, at(4))
-	if live := m.Live(at(10)); !slices.Equal(live, []string{"hub-a"}) {
+	m.Renewed(Lease{Held: true}, at(2))
+	m.Renewed(Lease{Held: true}, at(4))
+	if live := m.Live(at(10)); !slices.Equal(live, []string{self}) {
 		t.Errorf("live after 10 s: %q", live)
 	}
 	m.SeeRecord(0, Record{Holder: other, Epoch: 1, Version: "1"})
-	m.SeeAssignment([]string{"gone"})
-	if current := m.Current(at(5)); !slices.Equal(current, []string{"hub-b"}) {
+	m.SeeAssignment([]string{"gone"}, nil)
+	if current := m.Current(at(5)); !slices.Equal(current, []string{other}) {
 		t.Errorf("current: %q", current)
 	}
 }
@@ -288,24 +310,31 @@ func TestMachine_Live(t *testing.T) {
 func TestMachine_Assignable(t *testing.T) {
 	t.Parallel()
 	m := claimed()
-	m.SeeLease(other.Name, Lease{Incarnation: other.Incarnation, Version: "1", Drained: true}, at(0))
-	m.SeeAssignment([]string{other.Name})
+	drained := func(pods ...string) map[string]bool {
+		set := map[string]bool{}
+		for _, pod := range pods {
+			set[pod] = true
+		}
+		return set
+	}
+	m.SeeLease(other, Lease{Held: true, Version: "1"}, at(0))
+	m.SeeAssignment([]string{other}, drained("hub-b"))
 	m.SeeRecord(0, Record{Holder: self, Epoch: 1, Version: "2"})
-	if got := m.Assignable(at(5)); !slices.Equal(got, []string{self.Name}) {
+	if got := m.Assignable(at(5)); !slices.Equal(got, []string{self}) {
 		t.Errorf("another replica is drained: got %q", got)
 	}
-	if got := m.Current(at(5)); !slices.Equal(got, []string{self.Name}) {
+	if got := m.Current(at(5)); !slices.Equal(got, []string{self}) {
 		t.Errorf("a shard on its way to a drained replica is with %q, want the holder", got)
 	}
-	m.SeeOwn(Lease{Incarnation: self.Incarnation, Version: "3", Drained: true}, at(5))
-	if got := m.Assignable(at(5)); !slices.Equal(got, []string{self.Name, other.Name}) {
+	m.SeeAssignment([]string{other}, drained("hub-a", "hub-b"))
+	if got := m.Assignable(at(5)); !slices.Equal(got, []string{self, other}) {
 		t.Errorf("all replicas are drained: got %q", got)
 	}
-	m.SeeLease(other.Name, Lease{Incarnation: other.Incarnation, Version: "4"}, at(5))
-	if got := m.Assignable(at(5)); !slices.Equal(got, []string{other.Name}) {
+	m.SeeAssignment([]string{other}, drained("hub-a"))
+	if got := m.Assignable(at(5)); !slices.Equal(got, []string{other}) {
 		t.Errorf("this replica is drained: got %q", got)
 	}
-	if live := m.Live(at(5)); !slices.Equal(live, []string{self.Name, other.Name}) {
+	if live := m.Live(at(5)); !slices.Equal(live, []string{self, other}) {
 		t.Errorf("got the live replicas %q", live)
 	}
 	if _, err := m.Gate(0, at(5)); err != nil {
@@ -339,7 +368,7 @@ func TestMachine_Repair(t *testing.T) {
 	m.Damaged(0)
 	expectKind(t, next(t, m, 1), Repair)
 	other := claimed()
-	other.SeeRecord(0, Record{Holder: Holder{Name: "hub-b", Incarnation: "b1"}, Epoch: 3, Version: "1"})
+	other.SeeRecord(0, Record{Holder: Incarnation("hub-b", "b1"), Epoch: 3, Version: "1"})
 	other.Damaged(0)
 	for _, a := range other.Decide(at(1)) {
 		if a.Kind == Repair {

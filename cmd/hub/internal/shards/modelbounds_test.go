@@ -105,7 +105,7 @@ func TestModel_Crash(t *testing.T) {
 // An administrator who changes or deletes the Lease of a replica leaves no Cluster without a writer for longer than a crash does.
 func TestModel_Administrator(t *testing.T) {
 	t.Parallel()
-	for _, f := range []fault{faultClear, faultUsurp, faultErase} {
+	for _, f := range []fault{faultClear, faultErase} {
 		h := history{faults: []fault{f}, length: 210 * time.Second, between: 120 * time.Second, replicas: 3, calm: true, settle: true}
 		o := worst(t, h, most(8))
 		if o.gap > 20*time.Second || o.moves == 0 {

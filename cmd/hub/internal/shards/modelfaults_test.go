@@ -29,11 +29,11 @@ const (
 	faultJoin    fault = "join"    // one process more
 	faultTidy    fault = "tidy"    // Leases without an incarnation are deleted
 	faultErase   fault = "erase"   // the Lease of a replica is deleted
-	faultClear   fault = "clear"   // an administrator removes the incarnation from the Lease of a replica
-	faultUsurp   fault = "usurp"   // an administrator writes another incarnation into the Lease of a replica
+	faultClear   fault = "clear"   // an administrator removes the holder from the Lease of a replica, or writes another one
 	faultDelete  fault = "delete"  // a record is deleted
 	faultDrain   fault = "drain"   // an administrator drains a replica, or ends that wish
 	faultEmpty   fault = "empty"   // an administrator drains all replicas, and one of them dies
+	faultLate    fault = "late"    // no contact for long, and a repeated create of the Lease arrives, perhaps after the clean-up
 )
 
 func (w *fleet) draw() {
@@ -46,15 +46,16 @@ func (w *fleet) draw() {
 	case faultLoss:
 		w.set(func() { w.lossUntil = time.Now().Add(length) })
 	case faultWish:
-		names := make([]string, shardsOfModel)
+		names := make([]string, shardsOfModel+1)
 		for i := range names {
 			names[i] = w.anyName()
 		}
-		_, _ = w.server.write(kindWish, wish{names: names}, anyVersion)
+		before, _ := w.server.get(kindWish).(wish)
+		_, _ = w.server.write(kindWish, wish{names: names, leader: before.leader}, anyVersion)
 	case faultTidy:
 		objects := w.server.all()
 		for _, key := range slices.Sorted(maps.Keys(objects)) {
-			if l, isLease := objects[key].(Lease); isLease && l.Incarnation == "" && strings.HasPrefix(key, kindLease) {
+			if l, isLease := objects[key].(Lease); isLease && !l.Held && strings.HasPrefix(key, kindLease) {
 				w.server.remove(key, l.Version)
 			}
 		}
@@ -67,7 +68,7 @@ func (w *fleet) draw() {
 			running[w.pick(len(running))].kill()
 		}
 	case faultDelete:
-		key := kindRecord + strconv.Itoa(w.pick(shardsOfModel))
+		key := kindRecord + strconv.Itoa(w.pick(shardsOfModel+1))
 		w.server.remove(key, versionOf(w.server.get(key)))
 	default:
 		if running := w.alive(); len(running) > 0 {
@@ -76,9 +77,15 @@ func (w *fleet) draw() {
 	}
 }
 
+func (p *process) incarnation() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.machine.me
+}
+
 func (w *fleet) anyName() string {
 	all := w.all()
-	return all[w.pick(len(all))].name
+	return all[w.pick(len(all))].incarnation()
 }
 
 // hit lets a fault happen to one process.
@@ -111,11 +118,20 @@ func (w *fleet) hit(p *process, f fault, length time.Duration) {
 		set(func() { p.machine.Leave(p.now().Monotonic.Add(10 * time.Second)) })
 		w.start(w.freshName(), p.count)
 	case faultErase:
-		w.server.remove(kindLease+p.name, versionOf(w.server.get(kindLease+p.name)))
+		key := kindLease + p.incarnation()
+		w.server.remove(key, versionOf(w.server.get(key)))
 	case faultClear:
-		w.overwrite(p.name, "")
-	case faultUsurp:
-		w.overwrite(p.name, "administrator")
+		w.overwrite(p.incarnation())
+	case faultLate:
+		until = time.Now().Add(30*time.Second + w.random(20*time.Second))
+		behind := until.Add(w.random(6 * time.Second)) // The changes that it has missed arrive a little later.
+		set(func() { p.cutUntil, p.stalled[kindRecord] = until, behind })
+		key := kindLease + p.incarnation()
+		early := w.random(8 * time.Second)
+		w.running.Go(func() {
+			<-time.After(time.Until(until) - early)
+			_, _ = w.server.write(key, Lease{Held: true}, "")
+		})
 	case faultDrain:
 		w.server.drain(p.name, w.pick(3) > 0 && (!w.spared || p != w.all()[0]))
 	case faultJoin:
@@ -138,7 +154,7 @@ func (w *fleet) hit(p *process, f fault, length time.Duration) {
 
 // overwrite changes the Lease of a replica as an administrator does: without a wait, and without a word on who has ended.
 // Half of the time the Lease is deleted and created again.
-func (w *fleet) overwrite(name, incarnation string) {
+func (w *fleet) overwrite(name string) {
 	l, exists := w.server.get(kindLease + name).(Lease)
 	if !exists {
 		return
@@ -147,7 +163,7 @@ func (w *fleet) overwrite(name, incarnation string) {
 		w.server.remove(kindLease+name, l.Version)
 		l = Lease{}
 	}
-	l.Incarnation = incarnation
+	l.Held = false
 	_, _ = w.server.write(kindLease+name, l, anyVersion)
 }
 

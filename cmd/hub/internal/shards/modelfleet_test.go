@@ -29,7 +29,17 @@ func timing() Timing {
 }
 
 // cluster is a remote that one replica writes to.
-type cluster struct{ uid types.UID }
+type cluster struct {
+	uid  types.UID
+	once bool // it is not a Cluster, but what runs once
+}
+
+func (c cluster) shardOf(count int) int {
+	if c.once {
+		return Once
+	}
+	return Of(c.uid, count)
+}
 
 // term identifies a writer: the shard and the epoch of a write, as in a user agent, and who sent it.
 type term struct {
@@ -57,6 +67,7 @@ type history struct {
 	faults   []fault // drawn at random; a fault that is in the list twice comes twice as often
 	length   time.Duration
 	replicas int
+	active   []int         // the settings of the processes, in turn; default 0
 	odd      bool          // one replica has another number of shards
 	calm     bool          // the network is fast and loses nothing but in faults
 	spared   bool          // the first replica is never drained
@@ -122,9 +133,10 @@ func run(t *testing.T, h history) outcome {
 // play installs, starts the replicas, draws faults, ends them, and waits.
 func (w *fleet) play() {
 	for c := range clustersOfModel {
-		w.clusters = append(w.clusters, cluster{types.UID(fmt.Sprintf("%d-of-%d", c, w.seed))})
+		w.clusters = append(w.clusters, cluster{uid: types.UID(fmt.Sprintf("%d-of-%d", c, w.seed))})
 	}
-	for i := range shardsOfModel {
+	w.clusters = append(w.clusters, cluster{"once", true})
+	for i := range shardsOfModel + 1 {
 		_, _ = w.server.write(kindRecord+strconv.Itoa(i), Record{}, "")
 	}
 	for range w.replicas {
@@ -274,9 +286,9 @@ func (w *fleet) checkServed() {
 func (w *fleet) noteReopened() { w.set(func() { w.reopened++ }) }
 
 func (w *fleet) countDrained() (n int) {
-	for i := range shardsOfModel {
-		r, _ := w.server.get(kindRecord + strconv.Itoa(i)).(Record)
-		if l, _ := w.server.get(kindLease + r.Holder.Name).(Lease); l.Drained {
+	wished, _ := w.server.get(kindWish).(wish)
+	for i := range shardsOfModel + 1 {
+		if r, _ := w.server.get(kindRecord + strconv.Itoa(i)).(Record); wished.drained[PodOf(r.Holder)] {
 			n++
 		}
 	}
@@ -290,13 +302,13 @@ func (w *fleet) countMoves() (moves int) {
 	last := map[string]string{}
 	for _, c := range w.server.history {
 		r, isRecord := c.value.(Record)
-		if !isRecord || r.Holder.isZero() {
+		if !isRecord || r.Holder == "" {
 			continue
 		}
-		if before, had := last[c.key]; had && before != r.Holder.Name && c.at.Sub(w.began) > startup {
+		if before, had := last[c.key]; had && before != r.Holder && c.at.Sub(w.began) > startup {
 			moves++
 		}
-		last[c.key] = r.Holder.Name
+		last[c.key] = r.Holder
 	}
 	return moves
 }

@@ -12,7 +12,7 @@ import (
 
 // renew keeps the Lease of the process, one incarnation after the other.
 func (p *process) renew() {
-	for mustRead := true; ; {
+	for mustRead := false; ; {
 		mustRead = p.renewOnce(mustRead)
 		p.mu.Lock()
 		lost, left := p.machine.Lost(), p.machine.leaving
@@ -27,7 +27,7 @@ func (p *process) renew() {
 			p.mu.Lock()
 			p.reincarnate()
 			p.mu.Unlock()
-			mustRead = true
+			mustRead = false
 		}
 		p.wait(timing().Retry - 100*time.Millisecond + p.random(200*time.Millisecond))
 	}
@@ -35,11 +35,11 @@ func (p *process) renew() {
 
 // renewOnce renews the Lease and reports whether it has to be read before the next renewal.
 func (p *process) renewOnce(mustRead bool) bool {
-	key := kindLease + p.name
 	p.mu.Lock()
 	m := p.machine
 	p.mu.Unlock()
-	if mustRead || !m.own.claimed {
+	key := kindLease + m.me
+	if mustRead {
 		value, err := p.call(func() (any, error) { return p.w.server.get(key), nil })
 		if err != nil {
 			return true
@@ -119,17 +119,18 @@ func (p *process) feed(changes []change) {
 	for _, c := range changes {
 		switch v := c.value.(type) {
 		case Record:
-			if shard, err := strconv.Atoi(strings.TrimPrefix(c.key, kindRecord)); err == nil && shard < p.count {
+			if shard, err := strconv.Atoi(strings.TrimPrefix(c.key, kindRecord)); err == nil && shard <= p.count {
 				p.machine.SeeRecord(shard, v)
 			}
 		case Lease:
 			p.machine.SeeLease(strings.TrimPrefix(c.key, kindLease), v, p.now())
 		case wish:
 			p.wished = v
-			p.machine.SeeAssignment(v.names)
+			p.machine.SeeAssignment(v.names, v.drained)
 		case nil:
 			if name, isLease := strings.CutPrefix(c.key, kindLease); isLease {
 				p.machine.SeeLease(name, Lease{}, p.now())
+				p.machine.ForgetLease(name)
 			}
 			if number, isRecord := strings.CutPrefix(c.key, kindRecord); isRecord {
 				shard, _ := strconv.Atoi(number)
@@ -182,7 +183,7 @@ func (p *process) carryOut(m *Machine, a Action, key string) {
 		}
 		p.write(m, key, a.Lease, version)
 	case Take:
-		if a.Verify.isZero() || p.mayTake(m, a.Verify) {
+		if a.Verify == "" || p.mayTake(m, a.Verify) {
 			p.write(m, key, a.Record, a.Record.Version)
 		}
 	case Look:
@@ -195,8 +196,8 @@ func (p *process) carryOut(m *Machine, a Action, key string) {
 	}
 }
 
-func (p *process) mayTake(m *Machine, from Holder) bool {
-	lease, err := p.call(func() (any, error) { return p.w.server.get(kindLease + from.Name), nil })
+func (p *process) mayTake(m *Machine, from string) bool {
+	lease, err := p.call(func() (any, error) { return p.w.server.get(kindLease + from), nil })
 	if err != nil {
 		return false
 	}
@@ -227,7 +228,7 @@ func (p *process) write(m *Machine, key string, value any, version string) {
 
 // work writes to one Cluster as long as the gate permits it.
 func (p *process) work(c cluster) {
-	shard := Of(c.uid, p.count)
+	shard := c.shardOf(p.count)
 	for {
 		p.wait(150*time.Millisecond + p.random(150*time.Millisecond))
 		p.mu.Lock()
@@ -258,7 +259,7 @@ func (p *process) work(c cluster) {
 		p.mu.Lock()
 		held := p.freezes != freezes
 		p.mu.Unlock()
-		x := write{cluster: c.uid, term: term{shard, epoch, m.me.Incarnation, p.id}}
+		x := write{cluster: c.uid, term: term{shard, epoch, m.me, p.id}}
 		if held {
 			x.late = late{p.id, freezes, c.uid}
 		}
@@ -294,34 +295,24 @@ func (p *process) send(x write) {
 	p.point()
 }
 
-// lead competes for the Lease of the leader, without a gate: several leaders at a time must do no harm.
+// forgetAfter is how long a Lease is unchanged before the assigner removes it. It is shorter than in a hub.
+const forgetAfter = 20 * time.Second
+
+// lead assigns if the assigner is not live, without a gate: several assigners at a time must do no harm.
 func (p *process) lead() {
 	for {
 		p.wait(900*time.Millisecond + p.random(200*time.Millisecond))
 		if p.hangs() {
 			continue
 		}
-		value, err := p.call(func() (any, error) { return p.w.server.get(kindLeader), nil })
-		if err != nil {
-			continue
-		}
-		lease, _ := value.(Lease)
 		p.mu.Lock()
-		m, now := p.machine, p.now()
-		if lease.Version != p.leader.lease.Version || p.leader.since.Monotonic.IsZero() {
-			p.leader = sighting{lease, now}
-		}
-		me := m.me.Incarnation
-		mayLead := m.isFresh(now) && !m.leaving &&
-			(lease.Incarnation == "" || lease.Incarnation == me || m.isExpired(p.leader, now))
+		now, live := p.now(), p.machine.Live(p.now())
+		before := p.wished
+		mayLead := p.machine.isFresh(now) && !p.machine.leaving && (before.leader == p.machine.me || !slices.Contains(live, before.leader))
 		p.mu.Unlock()
-		if !mayLead {
-			continue
-		}
-		next := Lease{Incarnation: me, Version: lease.Version}
-		_, err = p.call(func() (any, error) { return p.w.server.write(kindLeader, next, lease.Version) })
-		if err == nil {
+		if mayLead {
 			p.assign()
+			p.cleanUp()
 		}
 	}
 }
@@ -334,10 +325,40 @@ func (p *process) assign() {
 		candidates = append(candidates, Candidate{Name: name})
 	}
 	before := p.wished
-	next := wish{names: Assign(p.machine.Current(now), candidates, nil), version: before.version}
-	isSame := len(candidates) == 0 || slices.Equal(before.names, next.names)
+	next := wish{names: Assign(p.machine.Current(now), candidates, nil, p.active), leader: p.machine.me, version: before.version}
+	isSame := len(candidates) == 0 || before.leader == next.leader && slices.Equal(before.names, next.names)
 	p.mu.Unlock()
-	if !isSame {
-		_, _ = p.call(func() (any, error) { return p.w.server.write(kindWish, next, next.version) })
+	if isSame {
+		return
+	}
+	written, err := p.call(func() (any, error) { return p.w.server.write(kindWish, next, next.version) })
+	if errors.Is(err, errConflict) {
+		written, err = p.call(func() (any, error) { return p.w.server.get(kindWish), nil })
+	}
+	if err != nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.feed([]change{{key: kindWish, value: written}})
+}
+
+// cleanUp removes Leases that were unchanged for long and that no record names, as far as this process knows.
+func (p *process) cleanUp() {
+	p.mu.Lock()
+	now := p.now()
+	old := map[string]string{}
+	for name, s := range p.machine.others {
+		isNamed := slices.ContainsFunc(p.machine.shards, func(s shard) bool { return s.record.Holder == name || s.record.Warm == name })
+		if s.lease.Version != "" && !isNamed && now.Monotonic.Sub(s.since.Monotonic) >= forgetAfter {
+			old[name] = s.lease.Version
+		}
+	}
+	p.mu.Unlock()
+	for name, version := range old {
+		_, _ = p.call(func() (any, error) {
+			p.w.server.remove(kindLease+name, version)
+			return Lease{}, nil
+		})
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,7 +18,7 @@ const (
 	ruleTakeCAS        rule = "take-cas"        // records are written by compare-and-swap
 	ruleOverwriteCAS   rule = "overwrite-cas"   // the Lease of another replica is overwritten by compare-and-swap
 	ruleRenewCAS       rule = "renew-cas"       // a renewal is a compare-and-swap, and creates no Lease again
-	ruleNewIncarnation rule = "new-incarnation" // a replica that has lost its Lease gets another incarnation
+	ruleNewIncarnation rule = "new-incarnation" // a replica that has lost its Lease gets another name
 	ruleOneNumber      rule = "one-number"      // a replica with another number of shards does not start
 	ruleGate           rule = "gate"            // each write asks the gate
 )
@@ -63,7 +64,7 @@ type process struct {
 	built     map[int]bool
 	busy      map[string]bool
 	wished    wish
-	leader    sighting
+	active    int // the setting of this process
 }
 
 func (w *fleet) start(name string, count int) *process {
@@ -75,6 +76,9 @@ func (w *fleet) start(name string, count int) *process {
 		w: w, name: name, count: count, id: id, dead: make(chan struct{}),
 		stalled: map[string]time.Time{}, seen: map[string]int{}, horizon: map[string]time.Time{},
 		inFlight: map[int]int{}, busy: map[string]bool{},
+	}
+	if len(w.active) > 0 {
+		p.active = w.active[id%len(w.active)]
 	}
 	p.rate = 0.97 + 0.06*p.rng().Float64()
 	p.offset = time.Duration(p.rng().Int64N(int64(time.Minute))) - 30*time.Second
@@ -164,12 +168,12 @@ func (p *process) now() Instant {
 
 func (p *process) reincarnate() {
 	p.lives++
-	incarnation := fmt.Sprintf("%s.%d.%d", p.name, p.id, p.lives)
+	me := Incarnation(p.name, fmt.Sprintf("%d.%d", p.id, p.lives))
 	if p.w.omit[ruleNewIncarnation] {
-		incarnation = p.name
+		me = Incarnation(p.name, strconv.Itoa(p.id))
 	}
 	before := p.machine
-	p.machine = New(Holder{Name: p.name, Incarnation: incarnation}, p.count, timing())
+	p.machine = New(me, p.count, timing())
 	p.machine.omit = p.w.omit
 	p.built, p.busy = map[int]bool{}, map[string]bool{}
 	p.seen, p.wished = map[string]int{}, wish{}

@@ -24,7 +24,6 @@ const (
 	kindLease  = "lease/"
 	kindRecord = "record/"
 	kindWish   = "wish/"
-	kindLeader = "leader/"
 )
 
 // change is one write in the history of the API server. A nil value is a deletion.
@@ -61,7 +60,7 @@ func (s *apiServer) write(key string, value any, expected string) (any, error) {
 	if expected != anyVersion && versionOf(s.objects[key]) != expected {
 		return nil, errConflict
 	}
-	value = withVersion(s.withWish(key, value), strconv.Itoa(len(s.history)+1))
+	value = withVersion(s.withOwn(key, value), strconv.Itoa(len(s.history)+1))
 	if r, isRecord := value.(Record); isRecord {
 		if r.Epoch < s.epochs[key] {
 			s.broken = key + ": the epoch goes back"
@@ -72,26 +71,35 @@ func (s *apiServer) write(key string, value any, expected string) (any, error) {
 	return value, nil
 }
 
-// withWish returns a Lease with the wish of an administrator that the object has: a merge patch keeps annotations of others.
-// The caller holds s.mu.
-func (s *apiServer) withWish(key string, value any) any {
-	l, isLease := value.(Lease)
-	if !isLease {
-		return value
+// withOwn returns what a merge patch makes of an object: a Lease keeps its UID, and the wishes of an administrator remain. The
+// caller holds s.mu.
+func (s *apiServer) withOwn(key string, value any) any {
+	switch v := value.(type) {
+	case Lease:
+		v.UID = strconv.Itoa(len(s.history) + 1)
+		if before, exists := s.objects[key].(Lease); exists {
+			v.UID = before.UID
+		}
+		return v
+	case wish:
+		before, _ := s.objects[key].(wish)
+		v.drained = before.drained
+		return v
 	}
-	before, _ := s.objects[key].(Lease)
-	l.Drained = before.Drained
-	return l
+	return value
 }
 
-// drain drains a replica that has a Lease, or ends that wish. It is a merge patch without a version.
-func (s *apiServer) drain(name string, drained bool) {
+// drain drains a Pod, or ends that wish. It is a merge patch without a version.
+func (s *apiServer) drain(pod string, drained bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if l, isLease := s.objects[kindLease+name].(Lease); isLease {
-		l.Drained, l.Version = drained, strconv.Itoa(len(s.history)+1)
-		s.set(kindLease+name, l)
+	w, _ := s.objects[kindWish].(wish)
+	w.drained = maps.Clone(w.drained)
+	if w.drained == nil {
+		w.drained = map[string]bool{}
 	}
+	w.drained[pod], w.version = drained, strconv.Itoa(len(s.history)+1)
+	s.set(kindWish, w)
 }
 
 func (s *apiServer) remove(key, expected string) {
@@ -135,6 +143,8 @@ func (s *apiServer) violation() string {
 
 type wish struct {
 	names   []string
+	leader  string // the assigner
+	drained map[string]bool
 	version string
 }
 

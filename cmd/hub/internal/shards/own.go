@@ -4,8 +4,8 @@ package shards
 
 type ownLease struct {
 	seen    sighting
-	known   bool
-	claimed bool // this incarnation has been in the Lease
+	known   bool // it was read, or written
+	claimed bool // this incarnation has renewed it, or created it with a response
 	ending  bool // the release of the Lease is on its way, perhaps
 	lost    bool
 	renewed Instant // the beginning of the last successful renewal
@@ -13,16 +13,20 @@ type ownLease struct {
 
 // SeeOwn records the own Lease from a read, with the time of the response: it may have been renewed meanwhile. A watch does not
 // do: it may be older than the claim, and look like a loss. No read may begin before the last result is recorded.
+//
+// A Lease of this name is this incarnation's, which alone creates it. It is lost without its holder, and after the claim if it is
+// missing or another object: a create that was repeated may arrive after the Lease has ended and was removed.
 func (m *Machine) SeeOwn(l Lease, now Instant) {
 	o := &m.own
+	isAnother := o.claimed && l.UID != o.seen.lease.UID && !m.omit[ruleSameLease]
+	if l.Version != "" && !l.Held || o.claimed && l.Version == "" || isAnother {
+		m.lose()
+		return
+	}
 	if !o.known || o.seen.lease.Version != l.Version {
 		o.seen = sighting{lease: l, since: now}
 	}
 	o.known = true
-	m.seeEarlier(l, now)
-	if o.claimed && l.Incarnation != m.me.Incarnation {
-		m.lose()
-	}
 }
 
 // Renewed records an accepted claim or renewal, with the beginning of the request and the Lease of the response.
@@ -76,30 +80,22 @@ func (m *Machine) isFresh(now Instant) bool {
 	return age <= deadline || m.omit[ruleGateClock]
 }
 
-// DecideLease is due every Timing.Retry. alive says that the reconcilers make progress.
+// DecideLease is due every Timing.Retry. alive says that the reconcilers make progress. The claim creates the Lease, at once, since
+// its name was never used. A create without a response is repeated. It may have succeeded: then the next renewal is the claim.
 func (m *Machine) DecideLease(now Instant, alive bool) (action Action, due bool) {
 	o := &m.own
-	next := Lease{Incarnation: m.me.Incarnation, Ended: o.seen.lease.Ended, Leaving: m.leaving, Renewed: now.Wall, Version: o.seen.lease.Version}
+	next := Lease{Held: true, Leaving: m.leaving, Renewed: now.Wall, Version: o.seen.lease.Version}
 	switch {
-	case o.lost || !o.known:
+	case o.lost:
 		return Action{}, false
 	case !alive && !m.omit[ruleProgress]:
 		return Action{}, false
 	case o.claimed && m.leaving && m.isDone():
-		next.Incarnation, next.Ended = "", m.me.Incarnation
+		next.Held, next.Ended = false, true
 		o.ending = true // A holder may release a shard to this replica meanwhile.
 		return Action{Kind: GiveBack, Lease: next}, true
-	case o.claimed:
-		return Action{Kind: Renew, Lease: next}, true
-	case m.leaving:
+	case !o.claimed && m.leaving:
 		return Action{}, false
-	}
-	isReleased := o.seen.lease.Incarnation == "" && (o.seen.lease.Version != "" || m.omit[ruleMissing])
-	if !isReleased && o.seen.lease.Incarnation != m.me.Incarnation && !m.isExpired(o.seen, now) && !m.omit[ruleOwnNameWaits] {
-		return Action{}, false
-	}
-	if before := o.seen.lease.Incarnation; before != "" && before != m.me.Incarnation {
-		next.Ended = before
 	}
 	return Action{Kind: Renew, Lease: next}, true
 }

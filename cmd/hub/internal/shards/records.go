@@ -2,40 +2,44 @@
 
 package shards
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
-// Holder is one incarnation of one replica.
-type Holder struct {
-	Name        string
-	Incarnation string // Incarnation is unique among all of all replicas, past and future.
-}
+// An incarnation is one life of a replica between the claim of its Lease and the loss of it. Its name is that of its Lease, the
+// Pod's name and a random part, and is unique among all incarnations, past and future.
 
-func (h Holder) isZero() bool { return h == Holder{} }
+const partsBetween = "-" // partsBetween the name of the Pod and the random part.
 
-// Origin is the incarnation that had the apps of a shard before.
-type Origin struct {
-	Holder        // Holder may be zero.
-	HasEnded bool // HasEnded without a release: it may have crashed while it started an app.
+// Incarnation returns the name of an incarnation in a Pod.
+func Incarnation(pod, random string) string { return pod + partsBetween + random }
+
+// PodOf returns the name of the Pod of an incarnation.
+func PodOf(incarnation string) string {
+	if at := strings.LastIndex(incarnation, partsBetween); at >= 0 {
+		return incarnation[:at]
+	}
+	return incarnation
 }
 
 // Record is the lock of a shard, an object of its own.
 type Record struct {
-	Holder   Holder // Holder may write while its Lease has its incarnation. Zero for a free shard.
+	Holder   string // Holder is the incarnation that may write while it has its Lease. Empty for a free shard.
 	Epoch    int64  // Epoch is the number of holders so far. A release keeps it.
-	Warm     Holder // Warm has built the apps and waits for a release.
+	Warm     string // Warm is the incarnation that has built the apps and waits for a release.
 	Promised bool   // Promised: the holder is about to release to Warm, which stays warm until then.
-	// Released is who released the shard when no replica was ready, for its crashes; zero while the shard has a holder.
-	Released Holder
 	Version  string // Version is the resourceVersion; empty without an object.
 }
 
-// Lease is the Lease of a replica.
+// Lease is the Lease of an incarnation. A Lease without Held is over for its incarnation: it was released, overwritten, or changed
+// by an administrator.
 type Lease struct {
-	Incarnation string // Incarnation renews the Lease; empty after a release, or when another replica has overwritten it.
-	// Ended has a gate closed for good: whoever writes it has waited; an administrator does not write it. It stays until another.
-	Ended   string
+	UID  string // UID is that of the object: a Lease that is deleted and created again is another one.
+	Held bool   // Held: the Lease names its incarnation as the holder, which renews it.
+	// Ended: the gate is closed for good. Whoever writes it has waited; an administrator does not write it.
+	Ended   bool
 	Leaving bool      // Leaving: the replica is about to end, so that others get its shards.
-	Drained bool      // Drained: an administrator wants the replica to have no shards. Replicas never write it, and keep it.
 	Renewed time.Time // Renewed is by the replica's wall clock, for people only.
 	Version string    // Version is the resourceVersion; empty without an object.
 }

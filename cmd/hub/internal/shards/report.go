@@ -3,16 +3,16 @@
 package shards
 
 // HolderOf is as far as this replica knows, for people and for objects that are not the remote's; else ask Gate.
-func (m *Machine) HolderOf(shard int) Holder { return m.shards[shard].record.Holder }
+func (m *Machine) HolderOf(shard int) string { return m.shards[shard].record.Holder }
 
 // IsFresh reports whether the Lease was renewed so recently that no other replica can have ended this one.
 func (m *Machine) IsFresh(now Instant) bool { return m.isFresh(now) }
 
-// LiveHolder returns who holds a shard and renews its Lease, as known here, or "". For a write to a remote, ask Gate.
+// LiveHolder returns the incarnation that holds a shard and renews its Lease, as known here, or "". For a write to a remote, ask Gate.
 func (m *Machine) LiveHolder(shard int, now Instant) string {
 	holder := m.shards[shard].record.Holder
 	if holder == m.me && m.isFresh(now) || holder != m.me && m.isLive(holder, now) {
-		return holder.Name
+		return holder
 	}
 	return ""
 }

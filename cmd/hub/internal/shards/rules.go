@@ -13,7 +13,7 @@ const (
 	ruleWait            rule = "wait"             // a Lease is overwritten after it was unchanged for the duration
 	ruleOwnClock        rule = "own-clock"        // the observer measures that by its own clock
 	ruleOverwrite       rule = "overwrite"        // a shard is taken after the Lease of its holder has been overwritten
-	ruleOwnNameWaits    rule = "own-name-waits"   // a process waits for the Lease of its own name, too
+	ruleSameLease       rule = "same-lease"       // a Lease that was removed and created again is another one
 	ruleMissing         rule = "missing"          // a missing Lease counts as unchanged, like any other
 	ruleEndedSays       rule = "ended-says"       // a shard is taken if the Lease says that its holder has ended, or the holder is absent for the duration
 	ruleLiveRead        rule = "live-read"        // the Lease of the holder is read from the API server before the take
