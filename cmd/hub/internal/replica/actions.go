@@ -32,7 +32,7 @@ func (l *life) beginAction(ctx context.Context, a shards.Action) {
 // fence overwrites a Lease that is unchanged for the duration.
 func (l *life) fence(ctx context.Context, a shards.Action) error {
 	l.log.Info("Ending the incarnation of a replica whose Lease has expired", "other", a.Name)
-	lease, err := l.store.swapLease(ctx, l.store.others, a.Name, encodeLease(a.Lease))
+	lease, err := l.store.swapLease(ctx, l.store.others, a.Name, encodeLease(a.Name, a.Lease))
 	if errors.Is(err, errConflict) {
 		lease, err = l.store.getLease(ctx, l.store.others, a.Name)
 	}
@@ -45,7 +45,7 @@ func (l *life) fence(ctx context.Context, a shards.Action) error {
 
 // take reads the holder's Lease after the record, and writes the record only if it is unchanged.
 func (l *life) take(ctx context.Context, a shards.Action) error {
-	if a.Verify != (shards.Holder{}) {
+	if a.Verify != "" {
 		permitted, err := l.verify(ctx, a.Verify)
 		if err != nil {
 			return err
@@ -58,8 +58,8 @@ func (l *life) take(ctx context.Context, a shards.Action) error {
 }
 
 // verify reports whether a holder's shards may be taken. A Lease of that name of something else counts as missing.
-func (l *life) verify(ctx context.Context, holder shards.Holder) (permitted bool, err error) {
-	lease, err := l.store.getLease(ctx, l.store.others, holder.Name)
+func (l *life) verify(ctx context.Context, holder string) (permitted bool, err error) {
+	lease, err := l.store.getLease(ctx, l.store.others, holder)
 	if err != nil {
 		return false, err
 	}
@@ -70,7 +70,7 @@ func (l *life) verify(ctx context.Context, holder shards.Holder) (permitted bool
 	if err != nil {
 		return false, err
 	}
-	l.seeLease(holder.Name, lease)
+	l.seeLease(holder, lease)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.machine.MayTake(holder, decoded, present()), nil
@@ -78,7 +78,7 @@ func (l *life) verify(ctx context.Context, holder shards.Holder) (permitted bool
 
 // swapRecord reads the record after a conflict.
 func (l *life) swapRecord(ctx context.Context, a shards.Action) error {
-	change, err := encodeRecord(a.Record)
+	change, err := encodeRecord(a.Record, a.Kind == shards.Take || a.Kind == shards.Release)
 	if err != nil {
 		return err
 	}

@@ -45,7 +45,7 @@ func (l *life) beginCall(ctx context.Context, shard int) {
 	case want.Warm && a.state == cold:
 		warming, cancel := context.WithCancel(ctx)
 		a.cancel = cancel
-		l.call(shard, func() { l.warm(warming, shard, want.From) })
+		l.call(shard, func() { l.warm(warming, shard) })
 	case want.Warm:
 		l.machine.Warmed(shard) // Built for an earlier wish.
 	}
@@ -71,12 +71,12 @@ func (l *life) called(shard int, after apps, note func(*shards.Machine)) {
 }
 
 func (l *life) start(ctx context.Context, shard int, as shards.Phase) {
-	l.options.Runner.Start(ctx, shard, as.Epoch, as.From)
+	l.options.Runner.Start(ctx, shard, as.Epoch, as.AfterEnd)
 	l.called(shard, apps{state: started, epoch: as.Epoch}, func(*shards.Machine) {})
 }
 
-func (l *life) warm(ctx context.Context, shard int, from shards.Origin) {
-	err := l.options.Runner.Warm(ctx, shard, from)
+func (l *life) warm(ctx context.Context, shard int) {
+	err := l.options.Runner.Warm(ctx, shard)
 	if err == nil {
 		l.called(shard, apps{state: warm}, func(m *shards.Machine) { m.Warmed(shard) })
 		return

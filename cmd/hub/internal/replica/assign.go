@@ -18,17 +18,17 @@ func (l *life) beginAssignment(ctx context.Context, now shards.Instant) {
 	}
 	var candidates []shards.Candidate
 	for _, name := range l.machine.Assignable(now) {
-		c := shards.Candidate{Name: name, Labels: l.view.leases[name].labels}
-		if name == l.me.Name {
-			c.Labels = l.options.Labels
+		seen := l.view.leases[name]
+		if name == l.me {
+			seen = sighting{labels: l.options.Labels, created: l.created}
 		}
-		candidates = append(candidates, c)
+		candidates = append(candidates, shards.Candidate{Name: name, Labels: seen.labels, Since: seen.created})
 	}
 	before := l.view.assignment
 	next := assignment{
-		names: shards.Assign(l.machine.Current(now), candidates, l.pins), leader: l.me.Name, version: before.version,
+		names: shards.Assign(l.machine.Current(now), candidates, l.pins, l.options.Active), assigner: l.me, version: before.version,
 	}
-	if before.leader == next.leader && slices.Equal(before.names, next.names) {
+	if before.assigner == next.assigner && slices.Equal(before.names, next.names) {
 		return
 	}
 	l.begin(ctx, assignmentName, func(ctx context.Context) error { return l.assign(ctx, next) })
@@ -55,8 +55,8 @@ func (l *life) isAssigner(now shards.Instant) bool {
 		return false
 	}
 	live := l.machine.Live(now)
-	leader := l.view.assignment.leader
-	return slices.Contains(live, l.me.Name) && (leader == l.me.Name || !slices.Contains(live, leader))
+	assigner := l.view.assignment.assigner
+	return slices.Contains(live, l.me) && (assigner == l.me || !slices.Contains(live, assigner))
 }
 
 // assign reads the assignment after a conflict.
@@ -72,7 +72,7 @@ func (l *life) assign(ctx context.Context, next assignment) error {
 	return nil
 }
 
-// beginCleanup removes Leases of replicas that ended long ago and are in no record. It needs l.mu.
+// beginCleanup removes Leases of incarnations that ended a while ago and are in no record. It needs l.mu.
 func (l *life) beginCleanup(ctx context.Context, now shards.Instant) {
 	if !l.isAssigner(now) {
 		return
@@ -81,9 +81,12 @@ func (l *life) beginCleanup(ctx context.Context, now shards.Instant) {
 		if now.Monotonic.Sub(s.since) < max(l.options.ForgetAfter, 2*l.options.Timing.Duration) || l.isInRecord(name) {
 			continue
 		}
+		isLast := l.countOfPod(shards.PodOf(name)) == 1
 		l.begin(ctx, name, func(ctx context.Context) error {
-			if err := l.options.Forget(ctx, name); err != nil {
-				return err
+			if isLast {
+				if err := l.options.Forget(ctx, shards.PodOf(name)); err != nil {
+					return err
+				}
 			}
 			err := l.store.removeLease(ctx, name, s.version)
 			if errors.Is(err, errConflict) {
@@ -94,9 +97,22 @@ func (l *life) beginCleanup(ctx context.Context, now shards.Instant) {
 	}
 }
 
-// isInRecord: the replica holds a shard or waits for one, or an unread record may have it. It needs l.mu.
+// countOfPod is the number of the Leases of a Pod. It needs l.mu.
+func (l *life) countOfPod(pod string) (n int) {
+	if pod == l.options.Pod {
+		n++
+	}
+	for name := range l.view.leases {
+		if shards.PodOf(name) == pod {
+			n++
+		}
+	}
+	return n
+}
+
+// isInRecord: the incarnation holds a shard or waits for one, or an unread record may have it. It needs l.mu.
 func (l *life) isInRecord(name string) bool {
 	return slices.ContainsFunc(l.view.records, func(r shards.Record) bool {
-		return r.Version == "" || r.Holder.Name == name || r.Warm.Name == name
+		return r.Version == "" || r.Holder == name || r.Warm == name
 	})
 }

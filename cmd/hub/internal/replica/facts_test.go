@@ -86,11 +86,12 @@ func (w *installation) hasLease(name string) bool {
 	return err == nil
 }
 
-// createLease creates a Lease without a holder.
-func (w *installation) createLease(name, kind string) {
+// createLease creates a Lease.
+func (w *installation) createLease(name, kind, holder string) {
 	w.t.Helper()
 	_, err := w.leases().Create(w.t.Context(), &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{label: kind}},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder},
 	}, metav1.CreateOptions{})
 	must(w.t, err)
 }
@@ -100,22 +101,22 @@ func (w *installation) deleteLease(name string) {
 	must(w.t, w.leases().Delete(w.t.Context(), name, metav1.DeleteOptions{}))
 }
 
-// incarnation returns the incarnation in the Lease of a replica; empty if there is none.
-func (w *installation) incarnation(name string) string {
+// incarnation returns the Lease that a Pod has; empty if there is none.
+func (w *installation) incarnation(pod string) string {
 	w.t.Helper()
-	l, err := w.leases().Get(w.t.Context(), name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return ""
-	}
+	list, err := w.leases().List(w.t.Context(), metav1.ListOptions{LabelSelector: labelPod + "=" + pod})
 	must(w.t, err)
-	if l.Spec.HolderIdentity == nil {
-		return ""
+	for _, l := range list.Items {
+		if l.Spec.HolderIdentity != nil && *l.Spec.HolderIdentity == l.Name {
+			return l.Name
+		}
 	}
-	return *l.Spec.HolderIdentity
+	return ""
 }
 
-func (w *installation) awaitRenewals(name string) {
+func (w *installation) awaitRenewals(pod string) {
 	w.t.Helper()
+	name := w.incarnation(pod)
 	for range 3 {
 		before := w.lease(name).ResourceVersion
 		eventually(w.t, "a renewal", func() bool { return w.lease(name).ResourceVersion != before })
@@ -124,7 +125,7 @@ func (w *installation) awaitRenewals(name string) {
 
 func (w *installation) record(shard int) shards.Record {
 	w.t.Helper()
-	_, r, err := decodeRecord(w.lease(recordName(shard)), len(w.uids))
+	_, r, err := decodeRecord(w.lease(recordName(shard)), len(w.uids)-1)
 	must(w.t, err)
 	return r
 }
@@ -138,9 +139,9 @@ func (w *installation) change(name string, p patch) {
 	must(w.t, err)
 }
 
-func (w *installation) overwriteLease(name, incarnation string) {
+func (w *installation) overwriteHolder(name, holder string) {
 	w.t.Helper()
-	w.change(name, patch{"spec": map[string]any{"holderIdentity": orNil(incarnation)}})
+	w.change(name, patch{"spec": map[string]any{"holderIdentity": orNil(holder)}})
 }
 
 func (w *installation) removeFinalizers(name string) {

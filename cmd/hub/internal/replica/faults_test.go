@@ -58,7 +58,7 @@ func TestReplica_DrainWaitsForWrites(t *testing.T) {
 	eventually(t, "some shards move to b", func() bool { return b.held() > 0 })
 	go func() { left <- a.end() }()
 	eventually(t, "the other shards move to b", func() bool { return b.held() == fewShards-1 })
-	if got := w.record(shard); got.Epoch != epoch || got.Holder.Name != "a" {
+	if got := w.record(shard); got.Epoch != epoch || shards.PodOf(got.Holder) != "a" {
 		t.Errorf("the shard with a write in flight has the record %+v, want epoch %d of a", got, epoch)
 	}
 	if open := b.open[shard].Load(); open != 0 {
@@ -143,7 +143,7 @@ func TestReplica_SilentWatch(t *testing.T) {
 	}
 }
 
-// A replica with another number of shards, or with the name of an object of others, does not start.
+// A replica with another number of shards, or another protocol, does not start.
 func TestReplica_DoesNotFit(t *testing.T) {
 	t.Parallel()
 	w := newInstallation(t, fewShards)
@@ -151,8 +151,10 @@ func TestReplica_DoesNotFit(t *testing.T) {
 	w.expectShared(a)
 	must(t, a.end())
 	testkit.ErrorIs(t, w.start("b", func(o *Options) { o.Count = fewShards + 1 }).wait(), ErrCount, "with another number of shards")
-	w.createLease("foreign", "")
-	testkit.ErrorIs(t, w.start("foreign").wait(), errForeign, "with the name of a Lease of others")
+	w.changeInstallation(keyProtocol, "2")
+	testkit.ErrorIs(t, w.start("b").wait(), ErrProtocol, "with a later protocol")
+	w.changeInstallation(keyProtocol, "")
+	testkit.ErrorIs(t, w.start("b").wait(), ErrProtocol, "with an earlier protocol")
 }
 
 // The leader replaces an assignment that was deleted, and an assignment that names no live replica.
@@ -160,11 +162,12 @@ func TestReplica_AssignmentIsRestored(t *testing.T) {
 	t.Parallel()
 	w, a, b := startPair(t)
 	w.deleteAssignment()
-	eventually(t, "an assignment", func() bool { return len(w.assignment().names) == fewShards })
-	w.writeAssignment(assignment{names: make([]string, fewShards), leader: "unknown"})
+	eventually(t, "an assignment", func() bool { return len(w.assignment().names) == fewShards+1 })
+	w.writeAssignment(assignment{names: make([]string, fewShards+1), assigner: "unknown"})
 	eventually(t, "a leader and replicas for all shards", func() bool {
 		now := w.assignment()
-		return (now.leader == "a" || now.leader == "b") && !slices.Contains(now.names, "")
+		pod := shards.PodOf(now.assigner)
+		return (pod == "a" || pod == "b") && !slices.Contains(now.names, "")
 	})
 	w.expectShared(a, b)
 }
@@ -175,17 +178,26 @@ func TestReplica_LeaseInARecordStays(t *testing.T) {
 	w := newInstallation(t, 1)
 	a := w.start("a", func(o *Options) { o.ForgetAfter = time.Second })
 	w.expectShared(a)
-	for _, name := range []string{"warm", "gone"} {
-		w.createLease(name, labelReplica)
-		if name == "warm" {
-			w.annotate(recordName(0), annotationWarm, "warm/incarnation")
-		}
-	}
-	eventually(t, "the Lease that is in no record is removed", func() bool { return !w.hasLease("gone") })
+	const warm, gone, expired = "warm-0123456789ab", "gone-0123456789ab", "expired-0123456789ab"
+	w.createLease(warm, labelReplica, "")
+	w.annotate(recordName(1), annotationWarm, warm)
+	w.createLease(gone, labelReplica, "")
+	w.createLease(expired, labelReplica, expired)
+	eventually(t, "the Leases that are in no record are removed", func() bool { return !w.hasLease(gone) && !w.hasLease(expired) })
 	w.awaitRenewals("a")
-	if !w.hasLease("warm") {
+	if !w.hasLease(warm) {
 		t.Error("the Lease that is in a record is removed")
 	}
+}
+
+func (w *installation) changeInstallation(key, value string) {
+	w.t.Helper()
+	maps := w.kube.CoreV1().ConfigMaps(w.namespace)
+	m, err := maps.Get(w.t.Context(), installationName, metav1.GetOptions{})
+	must(w.t, err)
+	m.Data[key] = value
+	_, err = maps.Update(w.t.Context(), m, metav1.UpdateOptions{})
+	must(w.t, err)
 }
 
 // A record that an administrator deletes stays, because of its finalizer. Its holder writes a record again that is deleted without
@@ -198,7 +210,7 @@ func TestReplica_DamagedRecord(t *testing.T) {
 	must(t, a.end()) // The record has a past.
 	a = w.startUnhurried("a")
 	w.expectShared(a)
-	name, want := recordName(0), w.record(0)
+	name, want := recordName(1), w.record(1)
 	w.deleteLease(name)
 	if !w.hasLease(name) {
 		t.Fatal("a deletion removes a record at once")
@@ -208,11 +220,11 @@ func TestReplica_DamagedRecord(t *testing.T) {
 		do   func()
 	}{
 		{"deleted", func() { w.removeFinalizers(name) }},
-		{"not decodable", func() { w.overwriteLease(name, "nonsense") }},
+		{"not decodable", func() { w.overwriteHolder(name, "nonsense") }},
 		{"without its label", func() { w.change(name, patch{"metadata": map[string]any{"labels": nil, "finalizers": nil}}) }},
 		{"of another number of shards", func() { w.annotate(name, annotationCount, "7") }},
 		{"set back", func() {
-			w.change(name, patch{"spec": map[string]any{"holderIdentity": "gone/incarnation", "leaseTransitions": 1}})
+			w.change(name, patch{"spec": map[string]any{"holderIdentity": "gone-0123456789ab", "leaseTransitions": 1}})
 		}},
 	} {
 		damage.do()
@@ -225,8 +237,8 @@ func TestReplica_DamagedRecord(t *testing.T) {
 			now.Version = want.Version
 			return err == nil && now == want && slices.Contains(l.Finalizers, finalizerRecord)
 		})
-		if a.open[0].Load() != want.Epoch {
-			t.Errorf("the holder of a record that is %s has epoch %d, want %d", damage.what, a.open[0].Load(), want.Epoch)
+		if a.open[1].Load() != want.Epoch {
+			t.Errorf("the holder of a record that is %s has epoch %d, want %d", damage.what, a.open[1].Load(), want.Epoch)
 		}
 	}
 	must(t, a.end())
@@ -239,13 +251,13 @@ func TestReplica_KeepsWhatOthersWrite(t *testing.T) {
 	w := newInstallation(t, 1)
 	a := w.startUnhurried("a")
 	w.expectShared(a)
-	w.annotate(recordName(0), "example.com/note", "text")
+	w.annotate(recordName(1), "example.com/note", "text")
 	must(t, a.end())
-	l := w.lease(recordName(0))
+	l := w.lease(recordName(1))
 	if l.Annotations["example.com/note"] != "text" || !slices.Contains(l.Finalizers, finalizerRecord) {
 		t.Errorf("after a release the record has %v and %v", l.Annotations, l.Finalizers)
 	}
-	if _, r, err := decodeRecord(l, 1); err != nil || r.Epoch != 1 || r.Holder != (shards.Holder{}) {
+	if _, r, err := decodeRecord(l, 1); err != nil || r.Epoch != 1 || r.Holder != "" {
 		t.Errorf("got %+v and %v, want a free record of epoch 1", r, err)
 	}
 }

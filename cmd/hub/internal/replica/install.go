@@ -16,12 +16,15 @@ import (
 // ErrCount says that the installation has another number of shards than this replica. Waiting does not help.
 var ErrCount = errors.New("the installation has another number of shards")
 
+// ErrProtocol says that the objects are of another version of the protocol. Waiting does not help.
+var ErrProtocol = errors.New("the installation has another version of the protocol")
+
 // install checks the installation and its number of shards, or creates it. Failed requests are repeated until ctx ends.
 func (r *Replica) install(ctx context.Context) error {
 	for {
 		done, err := r.tryInstall(ctx)
 		switch {
-		case done, errors.Is(err, ErrCount), errors.Is(err, errForeign):
+		case done, errors.Is(err, ErrCount), errors.Is(err, ErrProtocol), errors.Is(err, errForeign):
 			return err
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
@@ -46,8 +49,7 @@ func (r *Replica) tryInstall(ctx context.Context) (done bool, err error) {
 		return false, err
 	}
 	if found.Data[keyComplete] == isSet {
-		err := r.checkName(ctx)
-		return err == nil, err
+		return true, nil
 	}
 	if err := r.createRecords(ctx); err != nil {
 		return false, err
@@ -59,7 +61,7 @@ func (r *Replica) tryInstall(ctx context.Context) (done bool, err error) {
 func (r *Replica) installation(complete bool) *corev1.ConfigMap {
 	m := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: installationName, Labels: map[string]string{label: labelInstallation}},
-		Data:       map[string]string{keyCount: strconv.Itoa(r.options.Count)},
+		Data:       map[string]string{keyCount: strconv.Itoa(r.options.Count), keyProtocol: protocol},
 	}
 	if complete {
 		m.Data[keyComplete] = isSet
@@ -72,6 +74,9 @@ func (r *Replica) check(found *corev1.ConfigMap) error {
 	switch {
 	case found.Labels[label] != labelInstallation:
 		return fmt.Errorf("the ConfigMap %s: %w", found.Name, errForeign)
+	case found.Data[keyProtocol] != protocol:
+		return fmt.Errorf("%w: the ConfigMap %s/%s has %q, this hub has %q; run a hub of the version that the other replicas have",
+			ErrProtocol, r.options.Namespace, found.Name, found.Data[keyProtocol], protocol)
 	case count != strconv.Itoa(r.options.Count):
 		return fmt.Errorf("%w: the ConfigMap %s/%s has %s, this replica has %d; start it with %s shards, because the number never changes",
 			ErrCount, r.options.Namespace, found.Name, count, r.options.Count, count)
@@ -79,21 +84,11 @@ func (r *Replica) check(found *corev1.ConfigMap) error {
 	return nil
 }
 
-// checkName fails if something else has a Lease of this name.
-func (r *Replica) checkName(ctx context.Context) error {
-	lease, err := r.store.getLease(ctx, r.store.renewals, r.options.Name)
-	if err != nil {
-		return err
-	}
-	_, err = decodeLease(lease)
-	return err
-}
-
 // createRecords is called only before the installation is complete.
 func (r *Replica) createRecords(ctx context.Context) error {
 	creating, ctx := errgroup.WithContext(ctx)
 	creating.SetLimit(atOnce)
-	for shard := range r.options.Count {
+	for shard := range r.options.Count + 1 {
 		creating.Go(func() error { return r.createRecord(ctx, shard) })
 	}
 	return creating.Wait()

@@ -30,7 +30,7 @@ type installation struct {
 	cluster   *fleet.Cluster
 	kube      kubernetes.Interface
 	namespace string
-	uids      []types.UID // of a Cluster in each shard
+	uids      []types.UID // of a Cluster in each shard; empty for that of what runs once
 
 	mu       sync.Mutex
 	terms    []map[int64]*term // of each shard, by epoch
@@ -58,7 +58,7 @@ func newInstallationOn(t *testing.T, cluster *fleet.Cluster, count int) *install
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "replica-"},
 	}, metav1.CreateOptions{})
 	must(t, err)
-	w := &installation{t: t, cluster: cluster, kube: kube, namespace: ns.Name, uids: uidsOf(count), terms: make([]map[int64]*term, count)}
+	w := &installation{t: t, cluster: cluster, kube: kube, namespace: ns.Name, uids: uidsOf(count), terms: make([]map[int64]*term, count+1)}
 	for i := range w.terms {
 		w.terms[i] = map[int64]*term{}
 	}
@@ -67,7 +67,7 @@ func newInstallationOn(t *testing.T, cluster *fleet.Cluster, count int) *install
 }
 
 func uidsOf(count int) []types.UID {
-	uids := make([]types.UID, count)
+	uids := make([]types.UID, count+1)
 	for i, found := 0, 0; found < count; i++ {
 		uid := types.UID(fmt.Sprintf("cluster-%d", i))
 		if shard := shards.Of(uid, count); uids[shard] == "" {
@@ -160,19 +160,15 @@ type process struct {
 	mu         sync.Mutex
 	apps       []string // the state of each shard
 	coldStarts int
-	from       map[int]shards.Origin // of the last start of each shard
+	afterEnd   map[int]bool // of the last start of each shard
 	keepsStart atomic.Bool           // Start does not return before its context ends
 	holds      map[int]chan struct{} // shards with a write that is in flight until the channel is closed
 	failures   int                   // calls that shall fail
 }
 
-// startUnhurried starts a replica that is not late even if the machine is busy. Its Lease exists and is released, so that
-// it is claimed without a wait.
+// startUnhurried starts a replica that is not late even if the machine is busy.
 func (w *installation) startUnhurried(name string, change ...func(*Options)) *process {
 	w.t.Helper()
-	if !w.hasLease(name) {
-		w.createLease(name, labelReplica)
-	}
 	return w.start(name, append([]func(*Options){func(o *Options) {
 		o.Timing = shards.Timing{Duration: time.Minute, Deadline: time.Minute / 2, Retry: quick().Retry}
 	}}, change...)...)
@@ -196,8 +192,8 @@ func (p *process) run() {
 		err := p.Run(ctx)
 		close(p.stop)
 		looking.Wait()
-		for _, uid := range w.uids {
-			if _, err := p.Gate(uid); err == nil {
+		for shard := range w.uids {
+			if _, err := p.gate(shard); err == nil {
 				w.report("%s: a gate is open after the end of Run", p.name)
 			}
 		}
@@ -215,10 +211,10 @@ func (w *installation) build(name string, change ...func(*Options)) *process {
 	proxy := fleettest.Proxy(w.t, w.cluster.Server())
 	p := &process{
 		w: w, name: name, proxy: proxy, done: make(chan error, 1), stop: make(chan struct{}), cancel: func() {},
-		open: make([]atomic.Int64, len(w.uids)), apps: make([]string, len(w.uids)), holds: map[int]chan struct{}{}, from: map[int]shards.Origin{},
+		open: make([]atomic.Int64, len(w.uids)), apps: make([]string, len(w.uids)), holds: map[int]chan struct{}{}, afterEnd: map[int]bool{},
 	}
 	o := Options{
-		Config: w.through(proxy), Namespace: w.namespace, Name: name, Count: len(w.uids), Timing: quick(), Runner: p,
+		Config: w.through(proxy), Namespace: w.namespace, Pod: name, Count: len(w.uids) - 1, Timing: quick(), Runner: p,
 		Alive: func() error {
 			if p.stuck.Load() {
 				return fmt.Errorf("the reconcilers of %s stand still", name)
@@ -252,9 +248,9 @@ func (p *process) look() {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		for shard, uid := range p.w.uids {
+		for shard := range p.w.uids {
 			before := time.Now()
-			epoch, err := p.Gate(uid)
+			epoch, err := p.gate(shard)
 			if err == nil {
 				p.w.noteOpen(p, shard, epoch, before, time.Now())
 			}
@@ -282,10 +278,10 @@ func (p *process) set(f fault.Fault) {
 	must(p.w.t, p.proxy.Set(f))
 }
 
-// held returns how many gates are open.
+// held returns how many gates of shards with Clusters are open.
 func (p *process) held() (n int) {
 	for i := range p.open {
-		if p.open[i].Load() != 0 {
+		if i != shards.Once && p.open[i].Load() != 0 {
 			n++
 		}
 	}
@@ -314,7 +310,7 @@ func (p *process) fails() bool {
 }
 
 // Warm builds apps, which takes a moment.
-func (p *process) Warm(ctx context.Context, shard int, _ shards.Origin) error {
+func (p *process) Warm(ctx context.Context, shard int) error {
 	p.become(shard, "warming", "")
 	pause(ctx, 50*time.Millisecond)
 	if p.slow.Load() {
@@ -332,12 +328,12 @@ func (p *process) Warm(ctx context.Context, shard int, _ shards.Origin) error {
 	return nil
 }
 
-func (p *process) Start(ctx context.Context, shard int, _ int64, from shards.Origin) {
+func (p *process) Start(ctx context.Context, shard int, _ int64, afterEnd bool) {
 	if p.keepsStart.Load() {
 		<-ctx.Done()
 	}
 	p.mu.Lock()
-	p.from[shard] = from
+	p.afterEnd[shard] = afterEnd
 	if p.apps[shard] == "" {
 		p.coldStarts++
 	}
@@ -368,8 +364,9 @@ func (p *process) Drain(ctx context.Context, shard int) error {
 // expectShared waits until each shard has one open gate and the loads of the replicas are within the limit.
 func (w *installation) expectShared(among ...*process) {
 	w.t.Helper()
-	most := (len(w.uids) + len(among) - 1) / len(among)
-	most = max(most, int(1.15*float64(len(w.uids))/float64(len(among))))
+	clusters := len(w.uids) - 1
+	most := (clusters + len(among) - 1) / len(among)
+	most = max(most, int(1.15*float64(clusters)/float64(len(among))))
 	eventually(w.t, fmt.Sprintf("%d replicas share the shards", len(among)), func() bool {
 		for shard := range w.uids {
 			open := 0

@@ -6,10 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -21,6 +18,8 @@ import (
 const (
 	rounds = 5  // rounds per retry in which the Machine is asked, if nothing happens.
 	atOnce = 16 // atOnce requests for actions are on their way.
+	// lastGroup of a UUID is 48 random bits without a dash: no other incarnation of a Pod has them.
+	lastGroup = 24
 )
 
 var errNotYet = errors.New("the action is not permitted yet") // errNotYet: the action is tried again like one that failed.
@@ -28,14 +27,13 @@ var errNotYet = errors.New("the action is not permitted yet") // errNotYet: the 
 type life struct {
 	options Options
 	store   *store
-	me      shards.Holder
+	me      string // the incarnation, and the name of its Lease
 	log     logr.Logger
 
 	running sync.WaitGroup // all goroutines of this life
 	kicked  chan struct{}  // requests a round
 	hurried chan struct{}  // requests a renewal
 	slots   chan struct{}  // limits the requests of actions
-	barred  atomic.Bool    // the mode has changed: no gate opens again
 
 	mu      sync.RWMutex // gates hold it for reading, everything else for writing
 	machine *shards.Machine
@@ -43,6 +41,8 @@ type life struct {
 	leaving bool
 	renewed time.Time // the end of the last renewal
 	began   time.Time // its beginning, from which the gate counts
+	synced  time.Time // when the Leases of others were read first
+	created time.Time // when the API server has created the own Lease
 	heard   time.Time // the last event of the own Lease
 	apps    []apps
 	busy    map[string]bool // objects with an action in progress
@@ -52,17 +52,17 @@ type life struct {
 }
 
 func newLife(r *Replica) *life {
-	me := shards.Holder{Name: r.options.Name, Incarnation: string(uuid.NewUUID())}
+	me := shards.Incarnation(r.options.Pod, string(uuid.NewUUID())[lastGroup:])
 	return &life{
-		options: r.options, store: r.store, me: me, log: r.options.Log.WithValues("incarnation", me.Incarnation),
+		options: r.options, store: r.store, me: me, log: r.options.Log.WithValues("lease", me),
 		kicked: make(chan struct{}, 1), hurried: make(chan struct{}, 1), slots: make(chan struct{}, atOnce),
-		machine: shards.New(me, r.options.Count, r.options.Timing), apps: make([]apps, r.options.Count),
+		machine: shards.New(me, r.options.Count, r.options.Timing), apps: make([]apps, r.options.Count+1),
 		busy: map[string]bool{}, view: newView(r.options.Count),
 	}
 }
 
-// live outlasts ctx, whose end begins the orderly end. It fails if the replica cannot leave in time; permitted closes the gates.
-func (r *Replica) live(ctx, permitted context.Context) error {
+// live outlasts ctx, whose end begins the orderly end. It fails if the replica cannot leave in time.
+func (r *Replica) live(ctx context.Context) error {
 	l := newLife(r)
 	alive, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer l.running.Wait()
@@ -71,11 +71,11 @@ func (r *Replica) live(ctx, permitted context.Context) error {
 	defer r.life.Store(nil)
 	l.running.Go(func() { l.keepLease(alive) })
 	l.running.Go(func() { l.watch(alive) })
-	return l.decide(alive, ctx.Done(), permitted.Done())
+	return l.decide(alive, ctx.Done())
 }
 
-// Leave begins the orderly end, end one without hand-overs.
-func (l *life) decide(alive context.Context, leave, end <-chan struct{}) error {
+// decide ends with the incarnation. leave begins the orderly end.
+func (l *life) decide(alive context.Context, leave <-chan struct{}) error {
 	tick := time.NewTicker(l.options.Timing.Retry / rounds)
 	defer tick.Stop()
 	var tooLate <-chan time.Time
@@ -88,10 +88,7 @@ func (l *life) decide(alive context.Context, leave, end <-chan struct{}) error {
 		select {
 		case <-leave:
 			leave = nil
-			tooLate = l.leave(true)
-		case <-end:
-			leave, end = nil, nil
-			tooLate = l.leave(false)
+			tooLate = l.leave()
 		case <-tooLate:
 			return l.notLeft()
 		case <-l.kicked:
@@ -100,20 +97,19 @@ func (l *life) decide(alive context.Context, leave, end <-chan struct{}) error {
 	}
 }
 
-// leave returns a channel that delivers when it takes too long. Without hand-overs, all gates close at once.
-func (l *life) leave(handsOver bool) (tooLate <-chan time.Time) {
-	l.barred.Store(!handsOver)
+// leave returns a channel that delivers when it takes too long.
+func (l *life) leave() (tooLate <-chan time.Time) {
 	l.mu.Lock()
 	l.leaving = true
 	now := present()
 	by := now.Monotonic
 	l.machine.Leave(by)
-	if handsOver && len(l.machine.Live(now)) > 0 { // Without another replica there is no hand-over to wait for.
+	if len(l.machine.Live(now)) > 0 { // Without another replica there is no hand-over to wait for.
 		l.machine.Leave(by.Add(l.options.Timing.Duration))
 	}
 	held := len(l.machine.Held())
 	l.mu.Unlock()
-	l.log.Info("Leaving", "shards", held, "handsOver", handsOver)
+	l.log.Info("Leaving", "shards", held)
 	signal(l.hurried)
 	return time.After(l.options.LeaveTimeout)
 }
@@ -123,7 +119,7 @@ func (l *life) notLeft() error {
 	defer l.mu.Unlock()
 	return fmt.Errorf("the replica %s has not released its Lease and %d shards within %s; other replicas take them when its Lease "+
 		"expires: see whether the API server responds and whether writes to remotes end",
-		l.me.Name, len(l.machine.Held()), l.options.LeaveTimeout)
+		l.options.Pod, len(l.machine.Held()), l.options.LeaveTimeout)
 }
 
 func (l *life) isOver() bool {
@@ -194,9 +190,6 @@ func (l *life) withSlot(ctx context.Context, task func(context.Context) error) e
 func (l *life) gate(shard int) (epoch int64, err error) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	if l.barred.Load() {
-		return 0, shards.ErrNotHeld
-	}
 	return l.machine.Gate(shard, present())
 }
 
@@ -214,19 +207,4 @@ func pause(ctx context.Context, d time.Duration) {
 	case <-timer.C:
 	case <-ctx.Done():
 	}
-}
-
-func formatHolder(h shards.Holder) string {
-	if h == (shards.Holder{}) {
-		return ""
-	}
-	return h.Name + "/" + h.Incarnation
-}
-
-func parseHolder(text string) (shards.Holder, error) {
-	name, incarnation, found := strings.Cut(text, "/")
-	if text != "" && (!found || name == "" || incarnation == "") {
-		return shards.Holder{}, fmt.Errorf("%s is not name/incarnation", strconv.Quote(text))
-	}
-	return shards.Holder{Name: name, Incarnation: incarnation}, nil
 }

@@ -32,7 +32,7 @@ func (t *countingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	switch {
 	case r.URL.Query().Get("watch") != "":
 		t.count.watches.Add(1)
-	case r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/leases/"+t.count.name):
+	case r.Method == http.MethodPatch && strings.Contains(r.URL.Path, "/leases/"+t.count.name+"-"):
 		t.count.renewals.Add(1)
 	default:
 		t.count.therest.Add(1)

@@ -5,10 +5,11 @@ package replica
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -35,27 +36,36 @@ const (
 	labelReplica      = "replica"
 )
 
+// Labels of the Lease of a replica, for people.
+const (
+	labelPod     = "clusterfx.dev/pod"     // the Pod
+	labelShards  = "clusterfx.dev/shards"  // how many shards it has
+	labelVersion = "clusterfx.dev/version" // the version of its program
+)
+
 // An annotation that is not set is missing.
 const (
-	annotationCount    = "clusterfx.dev/shards"            // of a record: the number of all shards
-	annotationWarm     = "clusterfx.dev/warm"              // of a record: name/incarnation
-	annotationPromised = "clusterfx.dev/promised"          // of a record
-	annotationReleased = "clusterfx.dev/released-by"       // of a record without a holder: name/incarnation
-	annotationLeaving  = "clusterfx.dev/leaving"           // of the Lease of a replica
-	annotationEnded    = "clusterfx.dev/ended-incarnation" // of the Lease of a replica: an earlier incarnation, which has ended
-	annotationDrain    = "clusterfx.dev/drain"             // of the Lease of a replica: the wish of an administrator
-	annotationLabels   = "clusterfx.dev/replica-labels"    // of the Lease of a replica: key=value, separated by commas
-	annotationVersion  = "clusterfx.dev/replica-version"   // of the Lease of a replica: the version of its program
-	finalizerRecord    = "clusterfx.dev/record"            // which prevents that a record is deleted by mistake
+	annotationCount    = "clusterfx.dev/shards"         // of a record: the number of shards with Clusters
+	annotationWarm     = "clusterfx.dev/warm"           // of a record: the Lease of a replica
+	annotationPromised = "clusterfx.dev/promised"       // of a record
+	annotationLeaving  = "clusterfx.dev/leaving"        // of the Lease of a replica
+	annotationEnded    = "clusterfx.dev/ended"          // of the Lease of a replica without a holder: that was not an administrator
+	annotationLabels   = "clusterfx.dev/replica-labels" // of the Lease of a replica: key=value, separated by commas
+	finalizerRecord    = "clusterfx.dev/record"         // which prevents that a record is deleted by mistake
 	isSet              = "true"
 )
 
 const (
 	keyCount    = "shards"   // of the installation
+	keyProtocol = "protocol" // of the installation
 	keyComplete = "complete" // of the installation: all records have been created
-	keyReplicas = "replicas" // of the assignment: a line with the name of a replica for each shard
-	keyLeader   = "leader"   // of the assignment: the replica that has written it
+	keyLeases   = "leases"   // of the assignment: a line with the name of the Lease of a replica for each shard
+	keyAssigner = "assigner" // of the assignment: the Lease of the replica that has written it
+	// prefixDrained and the name of a Pod are the key of the wish of an administrator that the Pod has no shards.
+	prefixDrained = "drained."
 )
+
+const protocol = "1" // protocol of the objects. Replicas of two protocols must not share an installation.
 
 var errForeign = errors.New("the object does not have the label " + label + " of the installation; delete it, or rename the replica") // errForeign: an object with a name of the installation belongs to something else.
 
@@ -87,7 +97,7 @@ func newRecord(shard, count int) *coordinationv1.Lease {
 }
 
 func heldRecord(shard, count int, r shards.Record) *coordinationv1.Lease {
-	l, holder, epoch := newRecord(shard, count), formatHolder(r.Holder), int32(r.Epoch) //nolint:gosec // It was read from such a field.
+	l, holder, epoch := newRecord(shard, count), r.Holder, int32(r.Epoch) //nolint:gosec // It was read from such a field.
 	l.Spec.HolderIdentity, l.Spec.LeaseTransitions = &holder, &epoch
 	return l
 }
@@ -98,9 +108,9 @@ func wholeRecord(r shards.Record, count int) patch {
 	return patch{
 		fieldMetadata: map[string]any{
 			fieldVersion: r.Version, "labels": made.Labels, "finalizers": made.Finalizers,
-			"annotations": map[string]any{annotationCount: strconv.Itoa(count), annotationWarm: nil, annotationPromised: nil, annotationReleased: nil},
+			"annotations": map[string]any{annotationCount: strconv.Itoa(count), annotationWarm: nil, annotationPromised: nil},
 		},
-		"spec": map[string]any{"holderIdentity": formatHolder(r.Holder), "leaseTransitions": r.Epoch},
+		"spec": map[string]any{"holderIdentity": r.Holder, "leaseTransitions": r.Epoch},
 	}
 }
 
@@ -110,48 +120,47 @@ func decodeRecord(l *coordinationv1.Lease, count int) (shard int, r shards.Recor
 	switch {
 	case l.Labels[label] != labelRecord:
 		return 0, r, errForeign
-	case !isRecord || err != nil || shard < 0 || shard >= count || recordName(shard) != l.Name:
+	case !isRecord || err != nil || shard < 0 || shard > count || recordName(shard) != l.Name:
 		return 0, r, fmt.Errorf("%s is not the name of a record of %d shards", l.Name, count)
 	case l.Annotations[annotationCount] != strconv.Itoa(count):
 		return 0, r, fmt.Errorf("%w: the record has the annotation %s=%s", ErrCount, annotationCount, l.Annotations[annotationCount])
 	}
-	r, err = decodeRecordSpec(l)
-	return shard, r, err
+	r = recordOf(l)
+	for _, name := range []string{r.Holder, r.Warm} {
+		if name != "" && !incarnation.MatchString(name) {
+			return 0, r, fmt.Errorf("%q in the record is not the name of the Lease of a replica", name)
+		}
+	}
+	return shard, r, nil
 }
 
-// decodeRecordSpec does not look at the shard.
-func decodeRecordSpec(l *coordinationv1.Lease) (r shards.Record, err error) {
-	r.Version, r.Promised = l.ResourceVersion, l.Annotations[annotationPromised] == isSet
+var incarnation = regexp.MustCompile(`^[a-z0-9][-a-z0-9]*-[0-9a-f]{12}$`) // incarnation has the last group of a UUID.
+
+func recordOf(l *coordinationv1.Lease) shards.Record {
+	r := shards.Record{Version: l.ResourceVersion, Warm: l.Annotations[annotationWarm], Promised: l.Annotations[annotationPromised] == isSet}
 	if l.Spec.LeaseTransitions != nil {
 		r.Epoch = int64(*l.Spec.LeaseTransitions)
 	}
 	if l.Spec.HolderIdentity != nil {
-		if r.Holder, err = parseHolder(*l.Spec.HolderIdentity); err != nil {
-			return r, fmt.Errorf("the holder in %s: %w", l.Name, err)
-		}
+		r.Holder = *l.Spec.HolderIdentity
 	}
-	if r.Warm, err = parseHolder(l.Annotations[annotationWarm]); err != nil {
-		return r, fmt.Errorf("the warm replica in %s: %w", l.Name, err)
-	}
-	if r.Holder != (shards.Holder{}) {
-		return r, nil // A replica of an older version leaves the annotation of the last holder.
-	}
-	if r.Released, err = parseHolder(l.Annotations[annotationReleased]); err != nil {
-		return r, fmt.Errorf("the last holder in %s: %w", l.Name, err)
-	}
-	return r, nil
+	return r
 }
 
-func encodeRecord(r shards.Record) (patch, error) {
+// encodeRecord of a record that has another holder says since when.
+func encodeRecord(r shards.Record, changesHolder bool) (patch, error) {
 	if r.Epoch > math.MaxInt32 || r.Version == "" {
 		return nil, fmt.Errorf("a record of epoch %d and version %q cannot be written", r.Epoch, r.Version)
 	}
+	spec := map[string]any{"holderIdentity": orNil(r.Holder), "leaseTransitions": r.Epoch}
+	if changesHolder {
+		spec["acquireTime"] = metav1.NowMicro()
+	}
 	return patch{
 		fieldMetadata: map[string]any{fieldVersion: r.Version, "annotations": map[string]any{
-			annotationWarm: orNil(formatHolder(r.Warm)), annotationPromised: setOrNil(r.Promised),
-			annotationReleased: orNil(formatHolder(r.Released)),
+			annotationWarm: orNil(r.Warm), annotationPromised: setOrNil(r.Promised),
 		}},
-		"spec": map[string]any{"holderIdentity": orNil(formatHolder(r.Holder)), "leaseTransitions": r.Epoch},
+		"spec": spec,
 	}, nil
 }
 
@@ -164,12 +173,10 @@ func decodeLease(l *coordinationv1.Lease) (shards.Lease, error) {
 		return shards.Lease{}, fmt.Errorf("the Lease %s: %w", l.Name, errForeign)
 	}
 	decoded := shards.Lease{
-		Version: l.ResourceVersion, Ended: l.Annotations[annotationEnded], Leaving: l.Annotations[annotationLeaving] == isSet,
-		Drained: l.Annotations[annotationDrain] == isSet,
+		UID: string(l.UID), Version: l.ResourceVersion,
+		Held: l.Spec.HolderIdentity != nil && *l.Spec.HolderIdentity == l.Name, Leaving: l.Annotations[annotationLeaving] == isSet,
 	}
-	if l.Spec.HolderIdentity != nil {
-		decoded.Incarnation = *l.Spec.HolderIdentity
-	}
+	decoded.Ended = !decoded.Held && l.Annotations[annotationEnded] == isSet
 	if l.Spec.RenewTime != nil {
 		decoded.Renewed = l.Spec.RenewTime.Time
 	}
@@ -188,51 +195,75 @@ func labelsOf(l *coordinationv1.Lease) map[string]string {
 	return decoded
 }
 
-// An empty annotation is missing.
-func describe(o *Options) map[string]string {
-	return map[string]string{annotationLabels: labels.Set(o.Labels).String(), annotationVersion: o.Version}
+var notInLabels = regexp.MustCompile(`[^-A-Za-z0-9_.]+`)
+
+// describe returns the labels and the annotations of the own Lease, for people and for pins.
+func describe(o *Options, held int) (forPeople, annotations map[string]any) {
+	version := strings.Trim(notInLabels.ReplaceAllString(o.Version, "-"), "-._")
+	forPeople = map[string]any{label: labelReplica, labelPod: o.Pod, labelShards: strconv.Itoa(held), labelVersion: orNil(version)}
+	return forPeople, map[string]any{annotationLabels: orNil(labels.Set(o.Labels).String())}
 }
 
-// newLease does not say that an incarnation has ended.
-func newLease(name string, l shards.Lease, annotations map[string]string, seconds int32) *coordinationv1.Lease {
-	annotations = maps.Clone(annotations)
-	maps.DeleteFunc(annotations, func(_, value string) bool { return value == "" })
+// newLease is a claim.
+func newLease(name string, o *Options, renewed time.Time) *coordinationv1.Lease {
+	seconds, now := int32(max(o.Timing.Duration.Seconds(), 1)), metav1.MicroTime{Time: renewed}
+	forPeople, annotations := describe(o, 0)
 	return &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{label: labelReplica}, Annotations: annotations},
-		Spec: coordinationv1.LeaseSpec{
-			HolderIdentity: &l.Incarnation, RenewTime: &metav1.MicroTime{Time: l.Renewed}, LeaseDurationSeconds: &seconds,
-		},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: texts(forPeople), Annotations: texts(annotations)},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &name, AcquireTime: &now, RenewTime: &now, LeaseDurationSeconds: &seconds},
 	}
 }
 
-// encodeLease has a time that gives each renewal a version of its own. The administrator's wish stays.
-func encodeLease(l shards.Lease) patch { return encodeOwn(l, patch{}) }
+// texts leaves out what is not set.
+func texts(values map[string]any) map[string]string {
+	set := map[string]string{}
+	for key, value := range values {
+		if text, isSet := value.(string); isSet {
+			set[key] = text
+		}
+	}
+	return set
+}
 
-// encodeOwn adds annotations that no other replica changes.
-func encodeOwn(l shards.Lease, annotations patch) patch {
-	annotations[annotationEnded], annotations[annotationLeaving] = orNil(l.Ended), setOrNil(l.Leaving)
+// encodeLease has a time that gives each renewal a version of its own.
+func encodeLease(name string, l shards.Lease) patch {
+	holder := ""
+	if l.Held {
+		holder = name
+	}
 	return patch{
-		fieldMetadata: map[string]any{fieldVersion: l.Version, "annotations": annotations},
-		"spec":        map[string]any{"holderIdentity": orNil(l.Incarnation), "renewTime": metav1.MicroTime{Time: l.Renewed}},
+		fieldMetadata: map[string]any{fieldVersion: l.Version, "annotations": map[string]any{
+			annotationEnded: setOrNil(l.Ended), annotationLeaving: setOrNil(l.Leaving),
+		}},
+		"spec": map[string]any{"holderIdentity": orNil(holder), "renewTime": metav1.MicroTime{Time: l.Renewed}},
 	}
 }
 
 type assignment struct {
-	names   []string
-	leader  string
-	version string
+	names    []string
+	assigner string
+	drained  map[string]bool // Pods
+	version  string
 }
 
 func decodeAssignment(m *corev1.ConfigMap) assignment {
+	a := assignment{drained: map[string]bool{}}
 	if m == nil {
-		return assignment{}
+		return a
 	}
-	return assignment{names: strings.Split(m.Data[keyReplicas], "\n"), leader: m.Data[keyLeader], version: m.ResourceVersion}
+	a.names, a.assigner, a.version = strings.Split(m.Data[keyLeases], "\n"), m.Data[keyAssigner], m.ResourceVersion
+	for key := range m.Data {
+		if pod, isDrain := strings.CutPrefix(key, prefixDrained); isDrain {
+			a.drained[pod] = true
+		}
+	}
+	return a
 }
 
+// encodeAssignment leaves the wishes of administrators.
 func encodeAssignment(a assignment) *corev1.ConfigMap {
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: assignmentName, Labels: map[string]string{label: labelAssignment}},
-		Data:       map[string]string{keyReplicas: strings.Join(a.names, "\n"), keyLeader: a.leader},
+		Data:       map[string]string{keyLeases: strings.Join(a.names, "\n"), keyAssigner: a.assigner},
 	}
 }

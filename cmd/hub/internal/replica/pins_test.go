@@ -36,12 +36,12 @@ func TestReplica_Pins(t *testing.T) {
 	a, b, c := w.startUnhurried("a", labelled("south")), w.startUnhurried("b", labelled("north")), w.startUnhurried("c", labelled("south"))
 	w.expectShared(a, b, c)
 	north := map[string]string{"place": "north"}
-	pinned := shards.Pins{0: north, 1: north, 2: north}
+	pinned := shards.Pins{1: north, 2: north, 3: north}
 	pins.Store(&pinned)
 	eventually(t, "the replica with the labels holds the pinned shards", func() bool { return b.holdsAll(pinned) })
 	w.expectShared(a, b, c)
 	for _, m := range w.survey().Members {
-		if want := map[bool]string{true: "north", false: "south"}[m.Name == "b"]; !cmp.Equal(m.Labels, map[string]string{"place": want}) {
+		if want := map[bool]string{true: "north", false: "south"}[shards.PodOf(m.Name) == "b"]; !cmp.Equal(m.Labels, map[string]string{"place": want}) {
 			t.Errorf("the survey has %s with the labels %v", m.Name, m.Labels)
 		}
 	}

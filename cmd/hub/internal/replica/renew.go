@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"time"
 
@@ -18,7 +19,7 @@ const jitter = 0.1 // jitter, as a part of a retry, keeps replicas that began to
 
 // keepLease alone reads and writes the Lease, until it is lost, so that results cannot overtake each other.
 func (l *life) keepLease(ctx context.Context) {
-	for mustRead := true; ctx.Err() == nil; {
+	for mustRead := false; ctx.Err() == nil; {
 		began := time.Now()
 		next, err := l.renew(ctx, mustRead)
 		if mustRead = next; err != nil && ctx.Err() == nil {
@@ -81,23 +82,11 @@ func (l *life) renew(ctx context.Context, mustRead bool) (readNext bool, err err
 	if err != nil {
 		return true, err
 	}
-	if !l.claimed { // Only this goroutine changes it.
-		if err := l.confirm(ctx); err != nil {
-			return true, err
-		}
-	}
 	return false, l.renewedOwn(action.Kind, written, began)
 }
 
-// confirm reads the mode after a claim, before the Machine learns of that, so that the gate stays closed until then.
-func (l *life) confirm(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, l.store.timeout)
-	defer cancel()
-	return l.options.Mode.Confirm(ctx)
-}
-
 func (l *life) readOwn(ctx context.Context) error {
-	lease, err := l.store.getLease(ctx, l.store.renewals, l.me.Name)
+	lease, err := l.store.getLease(ctx, l.store.renewals, l.me)
 	if err != nil {
 		return err
 	}
@@ -114,14 +103,17 @@ func (l *life) readOwn(ctx context.Context) error {
 // Only a claim creates the Lease.
 func (l *life) writeOwn(ctx context.Context, next shards.Lease) (*coordinationv1.Lease, error) {
 	if next.Version == "" {
-		seconds := int32(l.options.Timing.Duration.Seconds())
-		return l.store.createLease(ctx, l.store.renewals, newLease(l.me.Name, next, describe(&l.options), max(seconds, 1)))
+		return l.store.createLease(ctx, l.store.renewals, newLease(l.me, &l.options, next.Renewed))
 	}
-	change := patch{}
-	for key, value := range describe(&l.options) {
-		change[key] = orNil(value)
-	}
-	return l.store.swapLease(ctx, l.store.renewals, l.me.Name, encodeOwn(next, change))
+	change := encodeLease(l.me, next)
+	l.mu.RLock()
+	held := len(l.machine.Held())
+	l.mu.RUnlock()
+	meta := change[fieldMetadata].(map[string]any) //nolint:forcetypeassert // See encodeLease.
+	forPeople, annotations := describe(&l.options, held)
+	meta["labels"] = forPeople
+	maps.Copy(meta["annotations"].(map[string]any), annotations) //nolint:forcetypeassert // See encodeLease.
+	return l.store.swapLease(ctx, l.store.renewals, l.me, change)
 }
 
 func (l *life) renewedOwn(kind shards.ActionKind, written *coordinationv1.Lease, began shards.Instant) error {
@@ -136,6 +128,7 @@ func (l *life) renewedOwn(kind shards.ActionKind, written *coordinationv1.Lease,
 		return nil
 	}
 	l.machine.Renewed(decoded, began)
+	l.created = written.CreationTimestamp.Time
 	if l.renewed, l.began = time.Now(), began.Monotonic; !l.claimed {
 		l.claimed = true
 		l.log.Info("Claimed the Lease")

@@ -24,7 +24,7 @@ const (
 	DefaultDuration     = 10 * time.Second
 	defaultDeadline     = 7 * time.Second
 	defaultRetry        = 1500 * time.Millisecond
-	defaultForgetAfter  = time.Hour
+	defaultForgetAfter  = time.Minute
 	DefaultLeaveTimeout = 25 * time.Second
 )
 
@@ -32,53 +32,38 @@ const (
 type Apps interface {
 	// Warm builds the apps of a shard, with a closed gate, and returns nil when their caches are in sync. It may take as long as it
 	// needs, but must return soon after ctx ends. After an error Drain follows, or Start, which continues with what Warm has built.
-	// from is the holder, or zero.
-	Warm(ctx context.Context, shard int, from shards.Origin) error
+	Warm(ctx context.Context, shard int) error
 	// Start lets the apps of a held shard write whenever the gate is open. It builds those that Warm has not, does not wait for
-	// them, and must return soon after ctx ends, with the epoch or the life. from is the incarnation that ended without a release,
-	// perhaps crashed by an app that it was starting, or that released when no replica was warm; else zero.
-	Start(ctx context.Context, shard int, epoch int64, from shards.Origin)
+	// them, and must return soon after ctx ends, with the epoch or the life. afterEnd says that the holder before has ended
+	// without a release, perhaps crashed by an app that it was starting.
+	Start(ctx context.Context, shard int, epoch int64, afterEnd bool)
 	// Drain ends the apps of a shard, in whatever state, and returns nil when none of their writes is in flight; no write begins
 	// until the next Start. After an error, also of ctx, it is called again, and the shard is not released.
 	Drain(ctx context.Context, shard int) error
 }
 
-// Mode says whether replicas may share the Clusters.
-type Mode interface {
-	// Await returns when replicas may work, with a context that ends when they may not; or with the cause of ctx.
-	Await(ctx context.Context) (permitted context.Context, err error)
-	Confirm(ctx context.Context) error // Confirm asks the API server, and returns nil if replicas may work now.
-}
-
-type always struct{}
-
-func (always) Await(ctx context.Context) (permitted context.Context, err error) {
-	return context.WithoutCancel(ctx), context.Cause(ctx)
-}
-
-func (always) Confirm(context.Context) error { return nil }
-
-// Options describe a Replica. Config, Namespace, Name and Runner are required.
+// Options describe a Replica. Config, Namespace, Pod and Runner are required.
 type Options struct {
-	Config    *rest.Config      // Config is without a gate; a Replica makes its own clients.
-	Namespace string            // Namespace has all objects of the installation.
-	Name      string            // Name of the replica and its Lease: a DNS label, unique, without the prefix clusterfx-shard.
-	Labels    map[string]string // Labels are for pins, and shown in the Lease. Default: none.
+	Config    *rest.Config // Config is without a gate; a Replica makes its own clients.
+	Namespace string       // Namespace has all objects of the installation.
+	// Pod is the name of the Pod, a DNS label without the prefix clusterfx-shard; elsewhere a name that should be unique.
+	Pod    string
+	Active int               // Active is how many replicas may have shards; 0 for all. That of the assigner holds.
+	Labels map[string]string // Labels are for pins, and shown in the Lease. Default: none.
 	Version   string            // Version is for people, in the Lease. Default: none.
 	// Pins returns wanted labels of a shard's replica, about once a second for the assigner. It must not block. Default: none.
 	Pins  func() shards.Pins
-	Count int // Count of shards, the same for all replicas forever. Default: shards.DefaultCount.
+	Count int // Count of shards with Clusters, the same for all replicas forever. Default: shards.DefaultCount.
 	// Timing is the same for all replicas. Default: 10 s, 7 s and 1.5 s.
 	Timing       shards.Timing
 	LeaveTimeout time.Duration
 	// Alive returns an error while this replica makes no progress and must not claim or renew. It must not block. Default: nil.
 	Alive  func() error
 	Runner Apps
-	// Forget removes what a replica, ended more than ForgetAfter ago, has left outside of the installation. Its Lease
-	// is removed after that; after an error, Forget is called again. Default: nothing.
-	Forget      func(ctx context.Context, replica string) error
-	Mode        Mode
-	ForgetAfter time.Duration // ForgetAfter is at least twice Timing.Duration. Default: an hour.
+	// Forget removes what a Pod, whose last Lease is over for ForgetAfter, has left outside of the installation. The Lease is removed
+	// after that; after an error, Forget is called again. Default: nothing.
+	Forget      func(ctx context.Context, pod string) error
+	ForgetAfter time.Duration // ForgetAfter is at least twice Timing.Duration. Default: a minute.
 	Log         logr.Logger   // Log gets changes of the state, and failed requests. Default: discards.
 }
 
@@ -94,7 +79,7 @@ type Replica struct {
 func New(o Options) (*Replica, error) {
 	o = withDefaults(o)
 	if err := validate(o); err != nil {
-		return nil, fmt.Errorf("options of the replica %q: %w", o.Name, err)
+		return nil, fmt.Errorf("options of the replica %q: %w", o.Pod, err)
 	}
 	s, err := newStore(o)
 	if err != nil {
@@ -116,16 +101,13 @@ func withDefaults(o Options) Options {
 	if o.Forget == nil {
 		o.Forget = func(context.Context, string) error { return nil }
 	}
-	if o.Mode == nil {
-		o.Mode = always{}
-	}
 	if o.Pins == nil {
 		o.Pins = func() shards.Pins { return nil }
 	}
 	if o.Log.GetSink() == nil {
 		o.Log = logr.Discard()
 	}
-	o.Log = o.Log.WithValues("replica", o.Name)
+	o.Log = o.Log.WithValues("replica", o.Pod)
 	return o
 }
 
@@ -134,10 +116,12 @@ func validate(o Options) error {
 	switch {
 	case o.Config == nil || o.Runner == nil || o.Namespace == "":
 		return errors.New("set Config, Namespace and Runner")
-	case !isName(o.Name):
+	case !isName(o.Pod):
 		return fmt.Errorf("the name of a replica is a DNS label that does not begin with %s; use the name of the Pod", recordPrefix)
 	case o.Count < 1 || o.Count > MaxCount:
 		return fmt.Errorf("the number of shards is %d; choose one from 1 to %d", o.Count, MaxCount)
+	case o.Active < 0 || o.Active > o.Count:
+		return fmt.Errorf("the number of active replicas is %d; choose one from 1 to the number of shards, %d, or 0 for all", o.Active, o.Count)
 	case t.Retry <= 0 || t.Deadline <= t.Retry || t.Duration <= t.Deadline:
 		return fmt.Errorf("retry %s, deadline %s, duration %s: make each longer than the one before", t.Retry, t.Deadline, t.Duration)
 	}
@@ -148,8 +132,7 @@ func isName(name string) bool {
 	return len(validation.IsDNS1123Label(name)) == 0 && !strings.HasPrefix(name, recordPrefix)
 }
 
-// Run takes part in the installation while Options.Mode permits it, until ctx ends, and then leaves in good order within
-// LeaveTimeout. It fails if the replica does not fit the installation, such as with ErrCount, or cannot release all in time;
+// Run takes part in the installation until ctx ends, and then leaves in good order within LeaveTimeout. It fails if the replica does not fit the installation, such as with ErrCount, or cannot release all in time;
 // others then wait for its Lease. After Run the gate is closed for good, and no call of the Runner in progress. It must be called
 // once.
 func (r *Replica) Run(ctx context.Context) error {
@@ -157,41 +140,32 @@ func (r *Replica) Run(ctx context.Context) error {
 		return errors.New("the replica has been started before; call New for each Run")
 	}
 	defer r.store.close()
-	for ctx.Err() == nil {
-		permitted, err := r.options.Mode.Await(ctx)
-		if err != nil {
-			return nil // ctx has ended, and there is nothing to release.
-		}
-		if err := r.work(ctx, permitted); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (r *Replica) work(ctx, permitted context.Context) error {
-	installing, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(permitted, cancel)()
-	if err := r.install(installing); err != nil {
-		if installing.Err() != nil {
+	if err := r.install(ctx); err != nil {
+		if ctx.Err() != nil {
 			return nil // There is nothing to release.
 		}
 		return err
 	}
-	for ctx.Err() == nil && permitted.Err() == nil {
-		if err := r.live(ctx, permitted); err != nil {
+	for ctx.Err() == nil {
+		if err := r.live(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// GateOnce returns the term in which this replica may run what runs once, or matches shards.ErrNotHeld. It does not block.
+func (r *Replica) GateOnce() (term int64, err error) { return r.gate(shards.Once) }
+
 // Gate returns the epoch in which this replica may write to a Cluster, or matches shards.ErrNotHeld. It does not block.
 func (r *Replica) Gate(uid types.UID) (epoch int64, err error) {
+	return r.gate(shards.Of(uid, r.options.Count))
+}
+
+func (r *Replica) gate(shard int) (epoch int64, err error) {
 	l := r.life.Load()
 	if l == nil {
 		return 0, shards.ErrNotHeld
 	}
-	return l.gate(shards.Of(uid, r.options.Count))
+	return l.gate(shard)
 }

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
@@ -19,43 +18,30 @@ func TestReplica_Observe(t *testing.T) {
 	if o, ok := a.Observe(); ok {
 		t.Errorf("it observes %+v before it runs", o)
 	}
-	testkit.ErrorIs(t, a.ReadLease(t.Context(), "b"), ErrNoLease, "it reads a Lease before it runs")
+	testkit.ErrorIs(t, a.Check(), ErrNotActive, "it writes before it runs")
 	a.run()
 	b := w.start("b")
 	w.expectShared(a, b)
 	eventually(t, "a observes both", func() bool {
 		o, ok := a.Observe()
-		if !ok || !slices.Equal(o.Live, []string{"a", "b"}) || o.Me != "a" || o.Duration != quick().Duration {
+		inA, inB := w.incarnation("a"), w.incarnation("b")
+		if !ok || !slices.Equal(o.Live, []string{inA, inB}) || o.Me != inA {
 			return false
 		}
 		for shard, holder := range o.Holders {
-			if holder != "a" && holder != "b" || (holder == "a") != (o.Epochs[shard] > 0) {
+			if holder != inA && holder != inB || (holder == inA) != (o.Epochs[shard] > 0) {
 				return false
 			}
 		}
-		return len(o.Holders) == fewShards
+		return len(o.Holders) == fewShards+1
 	})
-	if l, since := a.LeaseOf("b"); l.Incarnation == "" || time.Since(since) > patience {
-		t.Errorf("the Lease of b is %+v since %s", l, since)
-	}
-	must(t, b.end())
-	must(t, a.ReadLease(t.Context(), "b"))
-	if l, _ := a.LeaseOf("b"); l.Incarnation != "" || l.Version == "" {
-		t.Errorf("the Lease of b is %+v after it has left", l)
-	}
-	for _, never := range []string{"c", "no/name", "No_Name", recordName(0)} {
-		must(t, a.ReadLease(t.Context(), never))
-		if l, _ := a.LeaseOf(never); l != (shards.Lease{}) {
-			t.Errorf("the Lease of %s, which never was a replica, is %+v", never, l)
-		}
-	}
 	must(t, a.end())
 	if o, ok := a.Observe(); ok {
 		t.Errorf("it observes %+v after its end", o)
 	}
 }
 
-// A replica knows that another has ended when its Lease, or the lack of one, is unchanged for the duration. It knows nothing without
+// A replica knows that another has ended when no Lease of it was renewed for the duration. It knows nothing without
 // a Lease of its own.
 func TestReplica_HasEnded(t *testing.T) {
 	t.Parallel()
@@ -64,12 +50,12 @@ func TestReplica_HasEnded(t *testing.T) {
 	if a.HasEnded("never") {
 		t.Error("it knows of an end before it runs")
 	}
+	began := time.Now()
 	a.run()
 	b := w.start("b")
 	w.expectShared(a, b)
-	asked := time.Now()
 	for !a.HasEnded("never") {
-		if time.Since(asked) > patience {
+		if time.Since(began) > patience {
 			t.Fatal("a replica that never was has not ended")
 		}
 		if a.HasEnded("a") || a.HasEnded("b") {
@@ -77,7 +63,7 @@ func TestReplica_HasEnded(t *testing.T) {
 		}
 		<-time.After(time.Millisecond)
 	}
-	if took := time.Since(asked); took < quick().Duration {
+	if took := time.Since(began); took < quick().Duration {
 		t.Errorf("a missing Lease is an end after %s, want the duration %s", took, quick().Duration)
 	}
 	must(t, b.end())
@@ -92,7 +78,6 @@ func TestReplica_HasEnded(t *testing.T) {
 func TestReplica_Late(t *testing.T) {
 	t.Parallel()
 	w := newInstallation(t, fewShards)
-	w.createLease("a", labelReplica) // A Lease that is released is claimed at once, any other one after the duration.
 	a := w.build("a", func(o *Options) {
 		o.Timing.Duration, o.Timing.Deadline, o.ForgetAfter = 45*time.Second, 40*time.Second, time.Hour
 	})

@@ -7,18 +7,21 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// Rules returns what a Replica needs in its namespace beside creating Leases and ConfigMaps. Replicas are named after Pods, which
-// RBAC cannot list in advance, and watches select by label, so the rules are for all Leases, and for reading all ConfigMaps.
+// Rules returns what a Replica needs in its namespace beside creating Leases and ConfigMaps. Leases are named after Pods, which
+// RBAC cannot list in advance, so the rules are for all Leases. ConfigMaps have fixed names; a list or a watch selects by name.
 func Rules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{
 			APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"},
 			Verbs: []string{"get", "list", "watch", verbPatch, "delete"},
 		},
-		{APIGroups: []string{""}, Resources: []string{configMaps}, Verbs: []string{"get", "list", "watch"}},
 		{
-			APIGroups: []string{""}, Resources: []string{configMaps}, ResourceNames: []string{installationName, assignmentName},
-			Verbs: []string{verbPatch},
+			APIGroups: []string{""}, Resources: []string{configMaps}, ResourceNames: []string{installationName},
+			Verbs: []string{"get", verbPatch},
+		},
+		{
+			APIGroups: []string{""}, Resources: []string{configMaps}, ResourceNames: []string{assignmentName},
+			Verbs: []string{"get", "list", "watch", verbPatch},
 		},
 	}
 }

@@ -27,24 +27,24 @@ func TestStore_CompareAndSwap(t *testing.T) {
 	t.Parallel()
 	w := newInstallation(t, 1)
 	s, ctx := w.build("a", patient).store, t.Context()
-	lease := shards.Lease{Incarnation: "a1", Renewed: time.Now(), Version: ""}
-	first, err := s.createLease(ctx, s.renewals, newLease("a", lease, nil, 3))
+	own := &Options{Pod: "a", Timing: quick()}
+	first, err := s.createLease(ctx, s.renewals, newLease("a", own, time.Now()))
 	must(t, err)
 	record, err := s.createLease(ctx, s.others, newRecord(0, 1))
 	must(t, err)
-	wish, err := s.putMap(ctx, encodeAssignment(assignment{names: []string{"a"}, leader: "a"}), "")
+	wish, err := s.putMap(ctx, encodeAssignment(assignment{names: []string{"a"}, assigner: "a"}), "")
 	must(t, err)
 	w.annotate("a", "example.com/change", "yes")
 	w.annotate(recordName(0), "example.com/change", "yes")
-	w.writeAssignment(assignment{names: []string{"b"}, leader: "b"})
+	w.writeAssignment(assignment{names: []string{"b"}, assigner: "b"})
 
-	change, err := encodeRecord(shards.Record{Holder: shards.Holder{Name: "a", Incarnation: "a1"}, Epoch: 1, Version: record.ResourceVersion})
+	change, err := encodeRecord(shards.Record{Holder: "a", Epoch: 1, Version: record.ResourceVersion}, true)
 	must(t, err)
-	lease.Version = first.ResourceVersion
+	lease := shards.Lease{Held: true, Renewed: time.Now(), Version: first.ResourceVersion}
 	for what, write := range map[string]func() error{
-		"create a Lease that exists": func() error { _, err := s.createLease(ctx, s.renewals, newLease("a", lease, nil, 3)); return err },
-		"renew a changed Lease":      func() error { _, err := s.swapLease(ctx, s.renewals, "a", encodeLease(lease)); return err },
-		"renew a missing Lease":      func() error { _, err := s.swapLease(ctx, s.renewals, "b", encodeLease(lease)); return err },
+		"create a Lease that exists": func() error { _, err := s.createLease(ctx, s.renewals, newLease("a", own, time.Now())); return err },
+		"renew a changed Lease":      func() error { _, err := s.swapLease(ctx, s.renewals, "a", encodeLease("a", lease)); return err },
+		"renew a missing Lease":      func() error { _, err := s.swapLease(ctx, s.renewals, "b", encodeLease("b", lease)); return err },
 		"take a changed record":      func() error { _, err := s.swapLease(ctx, s.others, recordName(0), change); return err },
 		"delete a changed Lease":     func() error { return s.removeLease(ctx, "a", first.ResourceVersion) },
 		"assign over another assignment": func() error {
@@ -66,14 +66,15 @@ func TestRecord_RoundTrip(t *testing.T) {
 	defer s.close()
 	found, err := s.createLease(t.Context(), s.others, newRecord(0, 1))
 	must(t, err)
+	const inA, inB = "a-0123456789ab", "b-0123456789ab"
 	for _, want := range []shards.Record{
-		{Holder: shards.Holder{Name: "a", Incarnation: "a1"}, Epoch: 1},
-		{Holder: shards.Holder{Name: "a", Incarnation: "a1"}, Epoch: 1, Warm: shards.Holder{Name: "b", Incarnation: "b1"}, Promised: true},
-		{Holder: shards.Holder{Name: "b", Incarnation: "b1"}, Epoch: 2},
+		{Holder: inA, Epoch: 1},
+		{Holder: inA, Epoch: 1, Warm: inB, Promised: true},
+		{Holder: inB, Epoch: 2},
 		{Epoch: 2},
 	} {
 		want.Version = found.ResourceVersion
-		change, err := encodeRecord(want)
+		change, err := encodeRecord(want, true)
 		must(t, err)
 		found, err = s.swapLease(t.Context(), s.others, recordName(0), change)
 		must(t, err)
@@ -88,7 +89,7 @@ func TestRecord_RoundTrip(t *testing.T) {
 	}
 	found.Spec.HolderIdentity = new("unknown")
 	if _, _, err := decodeRecord(found, 1); err == nil {
-		t.Error("a holder without an incarnation is accepted")
+		t.Error("a holder that is not the Lease of a replica is accepted")
 	}
 }
 
@@ -100,16 +101,16 @@ func TestLease_RoundTrip(t *testing.T) {
 	defer s.close()
 	now := time.Now().Truncate(time.Microsecond)
 	north := map[string]string{"place": "north", "size": ""}
-	found, err := s.createLease(t.Context(), s.renewals, newLease("a", shards.Lease{Incarnation: "a1", Renewed: now}, describe(&Options{Labels: north}), 3))
+	found, err := s.createLease(t.Context(), s.renewals, newLease("a", &Options{Pod: "a", Labels: north, Timing: quick()}, now))
 	must(t, err)
 	for _, want := range []shards.Lease{
-		{Incarnation: "a1", Leaving: true},
-		{Ended: "a1"},
-		{Incarnation: "a2", Ended: "a1"},
-		{Incarnation: "a2"},
+		{Held: true, Leaving: true},
+		{Held: true},
+		{},
+		{Ended: true},
 	} {
-		want.Version, want.Renewed = found.ResourceVersion, now
-		found, err = s.swapLease(t.Context(), s.renewals, "a", encodeLease(want))
+		want.UID, want.Version, want.Renewed = string(found.UID), found.ResourceVersion, now
+		found, err = s.swapLease(t.Context(), s.renewals, "a", encodeLease("a", want))
 		must(t, err)
 		got, err := decodeLease(found)
 		must(t, err)
@@ -133,7 +134,7 @@ type renewalTimes struct {
 func (r *renewalTimes) RoundTrip(request *http.Request) (*http.Response, error) {
 	began := time.Now()
 	response, err := r.next.RoundTrip(request)
-	if request.Method != http.MethodGet && err == nil && strings.HasSuffix(request.URL.Path, "/leases/a") {
+	if request.Method != http.MethodGet && err == nil && (strings.Contains(request.URL.Path, "/leases/a-") || request.Method == http.MethodPost) {
 		body, err := io.ReadAll(response.Body) // A fault during the delay does not reach it.
 		if err != nil {
 			return nil, err
@@ -169,7 +170,7 @@ func TestReplica_RenewalCountsFromItsBeginning(t *testing.T) {
 	p.set(fault.Refuse())
 	for {
 		before := time.Now()
-		if _, err := p.Gate(w.uids[0]); err != nil {
+		if _, err := p.gate(1); err != nil {
 			break
 		}
 		mu.Lock()
@@ -190,9 +191,11 @@ func TestNew_Refuses(t *testing.T) {
 		"no Config":                func(o *Options) { o.Config = nil },
 		"no Runner":                func(o *Options) { o.Runner = nil },
 		"no namespace":             func(o *Options) { o.Namespace = "" },
-		"no name":                  func(o *Options) { o.Name = "" },
-		"the name of a record":     func(o *Options) { o.Name = recordName(1) },
+		"no name":                  func(o *Options) { o.Pod = "" },
+		"the name of a record":     func(o *Options) { o.Pod = recordName(1) },
 		"a negative count":         func(o *Options) { o.Count = -1 },
+		"a negative active":        func(o *Options) { o.Active = -1 },
+		"more active than shards":  func(o *Options) { o.Active = o.Count + 1 },
 		"a deadline over duration": func(o *Options) { o.Timing.Deadline = time.Hour },
 	} {
 		o := w.build("a").options

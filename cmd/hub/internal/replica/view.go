@@ -26,10 +26,11 @@ type sighting struct {
 	version string
 	since   time.Time
 	labels  map[string]string // of the replica
+	created time.Time         // by the clock of the API server
 }
 
 func newView(count int) view {
-	return view{records: make([]shards.Record, count), leases: map[string]sighting{}}
+	return view{records: make([]shards.Record, count+1), leases: map[string]sighting{}}
 }
 
 // isOlder: an event may arrive after the response to a later write. Only efficiency depends on it: incomparable is not older.
@@ -79,7 +80,7 @@ func (l *life) seeDamaged(name string) {
 
 func (l *life) seeLease(name string, lease *coordinationv1.Lease) {
 	decoded, err := decodeLease(lease)
-	if err != nil || name == l.me.Name { // The Machine learns its own Lease from reads only, see keepLease.
+	if err != nil || name == l.me { // The Machine learns its own Lease from reads only, see keepLease.
 		return
 	}
 	now := present()
@@ -93,9 +94,12 @@ func (l *life) seeLease(name string, lease *coordinationv1.Lease) {
 		if isOlder(decoded.Version, known.version) {
 			return
 		}
-		l.view.leases[name] = sighting{decoded.Version, now.Monotonic, labelsOf(lease)}
+		l.view.leases[name] = sighting{decoded.Version, now.Monotonic, labelsOf(lease), lease.CreationTimestamp.Time}
 	}
 	l.machine.SeeLease(name, decoded, now)
+	if lease == nil {
+		l.machine.ForgetLease(name)
+	}
 }
 
 func (l *life) seeAssignment(m *corev1.ConfigMap) {
@@ -106,5 +110,5 @@ func (l *life) seeAssignment(m *corev1.ConfigMap) {
 		return
 	}
 	l.view.assignment = a
-	l.machine.SeeAssignment(a.names)
+	l.machine.SeeAssignment(a.names, a.drained)
 }

@@ -4,6 +4,7 @@ package replica
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
 
@@ -24,10 +25,10 @@ func (l *life) watch(ctx context.Context) {
 		leases, maps := l.store.watches.leases, l.store.watches.maps
 		var reflectors sync.WaitGroup
 		reflectors.Go(func() {
-			l.reflector(selected(l, leases.List, leases.Watch), &coordinationv1.Lease{}, &leaseFeed{life: l}).RunWithContext(watching)
+			l.reflector(selected(l, leases.List, leases.Watch, metav1.ListOptions{LabelSelector: label}), &coordinationv1.Lease{}, &leaseFeed{life: l}).RunWithContext(watching)
 		})
 		reflectors.Go(func() {
-			l.reflector(selected(l, maps.List, maps.Watch), &corev1.ConfigMap{}, &mapFeed{life: l}).RunWithContext(watching)
+			l.reflector(selected(l, maps.List, maps.Watch, metav1.ListOptions{FieldSelector: "metadata.name=" + assignmentName}), &corev1.ConfigMap{}, &mapFeed{life: l}).RunWithContext(watching)
 		})
 		l.awaitSilence(ctx)
 		stop()
@@ -67,16 +68,17 @@ func selected[L runtime.Object](
 	l *life,
 	list func(context.Context, metav1.ListOptions) (L, error),
 	follow func(context.Context, metav1.ListOptions) (watch.Interface, error),
+	which metav1.ListOptions,
 ) *cache.ListWatch {
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			ctx, cancel := context.WithTimeout(ctx, l.store.timeout)
 			defer cancel()
-			o.LabelSelector = label
+			o.LabelSelector, o.FieldSelector = which.LabelSelector, which.FieldSelector
 			return list(ctx, o)
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			o.LabelSelector = label
+			o.LabelSelector, o.FieldSelector = which.LabelSelector, which.FieldSelector
 			return follow(ctx, o)
 		},
 	}
@@ -114,7 +116,7 @@ func (f *leaseFeed) Replace(objects []any, _ string) error {
 	for name := range missing {
 		f.life.seeMissing(name)
 	}
-	f.life.synced(func(v *view) { v.hasLeases = true })
+	f.life.filled(func(v *view) { v.hasLeases = true })
 	return nil
 }
 
@@ -149,14 +151,14 @@ func (f *mapFeed) Replace(objects []any, _ string) error {
 		}
 	}
 	f.life.seeAssignment(found)
-	f.life.synced(func(v *view) { v.hasWishes = true })
+	f.life.filled(func(v *view) { v.hasWishes = true })
 	return nil
 }
 
 func (f *mapFeed) Resync() error { return nil }
 
 func (l *life) hear(name string) {
-	if name != l.me.Name {
+	if name != l.me {
 		return
 	}
 	l.mu.Lock()
@@ -166,7 +168,7 @@ func (l *life) hear(name string) {
 
 func (l *life) seeMissing(name string) {
 	l.seeDamaged(name)
-	if isName(name) {
+	if !strings.HasPrefix(name, recordPrefix) {
 		l.seeLease(name, nil)
 	}
 }
@@ -184,9 +186,11 @@ func (l *life) knownLeases() map[string]bool {
 	return names
 }
 
-func (l *life) synced(note func(*view)) {
+func (l *life) filled(note func(*view)) {
 	defer signal(l.kicked)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	note(&l.view)
+	if note(&l.view); l.view.hasLeases && l.synced.IsZero() {
+		l.synced = time.Now()
+	}
 }

@@ -17,11 +17,12 @@ func (m *Machine) LiveHolder(shard int, now Instant) string {
 	return ""
 }
 
-// LeaseOf returns another's Lease, and since when it is unchanged by the clocks here; never seen is missing from now on.
-func (m *Machine) LeaseOf(name string, now Instant) (l Lease, since Instant) {
-	if _, known := m.others[name]; !known {
-		m.SeeLease(name, Lease{}, now)
+// IsAnyLive reports whether an incarnation of a Pod renews its Lease.
+func (m *Machine) IsAnyLive(pod string, now Instant) bool {
+	for name := range m.others {
+		if PodOf(name) == pod && m.isLive(name, now) {
+			return true
+		}
 	}
-	seen := m.others[name]
-	return seen.lease, seen.since
+	return false
 }

@@ -27,19 +27,3 @@ func TestMachine_LiveHolder(t *testing.T) {
 	m.SeeLease(other, Lease{Version: "4"}, at(20))
 	expect(20, "")
 }
-
-// A Lease that was never seen is missing since the first question about it.
-func TestMachine_LeaseOf(t *testing.T) {
-	t.Parallel()
-	m := claimed()
-	for _, seconds := range []float64{1, 5} {
-		if l, since := m.LeaseOf(other, at(seconds)); l != (Lease{}) || since != at(1) {
-			t.Errorf("got %+v since %v, want a missing Lease since the first question", l, since)
-		}
-	}
-	seen := Lease{Held: true, Version: "2"}
-	m.SeeLease(other, seen, at(6))
-	if l, since := m.LeaseOf(other, at(7)); l != seen || since != at(6) {
-		t.Errorf("got %+v since %v, want the Lease since it was seen", l, since)
-	}
-}
