@@ -41,11 +41,12 @@ func TestRun_HubPartsAreShown(t *testing.T) {
 	h.must(err)
 	grant(t, h.Client, "shown", h.roles("--in=hub"))
 	lacks := registry.NewModule("lacks", registry.ModuleOptions{
+		HubRuns:  registry.WithRemotes,
 		Hub:      fx.Invoke(func(ctrl.Manager) {}),
 		HubRules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}}},
 	})
 	var lives atomic.Int64
-	late := registry.NewModule("late", registry.ModuleOptions{Hub: fx.Invoke(func(m ctrl.Manager) error {
+	late := registry.NewModule("late", registry.ModuleOptions{HubRuns: registry.WithRemotes, Hub: fx.Invoke(func(m ctrl.Manager) error {
 		if lives.Add(1) == 1 {
 			return errors.New("no database")
 		}

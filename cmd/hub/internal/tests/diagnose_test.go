@@ -143,7 +143,7 @@ func TestInstallation_Modules(t *testing.T) {
 	t.Parallel()
 	d := newDiagnosed(t, "hub")
 	runs := partreport.Part{Module: "runs", State: state.ModuleRunning}
-	standsBy := partreport.Part{Module: "stands-by", State: state.ModuleStandby, Reason: state.ReasonNotLeader}
+	standsBy := partreport.Part{Module: "stands-by", State: state.ModuleStandby, Reason: state.ReasonStandby}
 	failed := partreport.Part{Module: "failed", State: state.ModuleFailed, Reason: state.ReasonModuleFailed}
 	reports := &corev1.ConfigMap{Data: map[string]string{}}
 	report := func(replica string, parts ...partreport.Part) {
