@@ -42,7 +42,7 @@ func newHubParts(p params, r *Registry, o Options) (*hubpart.Supervisor, error) 
 	return hubpart.New(hubpart.Options{
 		Host: r.remotes.Apps, Manager: p.Manager, Log: log, Monitor: o.Monitor, NextEpoch: r.remotes.NextEpoch,
 		Explain: r.remotes.Explain, Pauses: r.remotes.Connections.Pauses,
-		ManagerOptions: o.HubParts.Manager, Changed: o.HubParts.Changed, Modules: modules,
+		ManagerOptions: o.HubParts.Manager, Modules: modules,
 	}), nil
 }
 

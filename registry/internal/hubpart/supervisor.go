@@ -39,7 +39,7 @@ type Supervisor struct {
 	closed  chan struct{}   // closed when closing is set
 }
 
-// Options describe the hub parts of a hub. All fields but Monitor, ManagerOptions and Changed are required.
+// Options describe the hub parts of a hub. All fields but Monitor and ManagerOptions are required.
 type Options struct {
 	// Host has what all Apps share. The kinds of hub parts are added to its Scheme.
 	Host      *app.Common
@@ -50,8 +50,6 @@ type Options struct {
 	Explain   func(message string, problem state.Problem) string
 	// ManagerOptions gives Cache, Client and NewClient of a part's manager. Default: nil.
 	ManagerOptions func() ctrl.Options
-	// Changed follows a change of a Part's state. It must return at once. Default: nil.
-	Changed func()
 	// Pauses are between two looks at the permissions of the hub.
 	Pauses  probe.Pauses
 	Modules []Module
@@ -249,12 +247,6 @@ func (s *Supervisor) left() []string {
 		}
 	}
 	return names
-}
-
-func (s *Supervisor) changed() {
-	if s.Changed != nil {
-		s.Changed()
-	}
 }
 
 // List returns the state of every Part, in the order of the modules.

@@ -56,7 +56,6 @@ func parts(o Options, newManager func() (ctrl.Manager, error)) fx.Option {
 func (o Options) hubParts(settings cluster.Settings) registry.HubPartOptions {
 	return registry.HubPartOptions{
 		Provide: fx.Supply(settings, o.NATS),
-		Changed: o.partsChanged,
 		Once:    o.leader,
 		Manager: func() ctrl.Options {
 			shared := cluster.ManagerOptions(o.CredentialsNamespace)
