@@ -55,8 +55,8 @@ kubectl wait --for=condition=Ready clusters.clusterfx.dev/edge-eu-1 --timeout=2m
 
 const hubPartsHead = "\n## Hub parts\n\nThe hub part of a module has a state and a reason of its own, which `hub get modules`, `hub check` and " +
 	"`/readyz?verbose` show. It\nshares reasons with the conditions: `RightsMissing` and `Forbidden` (a permission of the hub; add an " +
-	"undeclared rule to `HubRules`),\n`Stale`, `BuildFailed`, `StartFailed`, `ModuleFailed`. `Standby` with `NotLeader` is no problem: " +
-	"it runs in another replica. The\nreasons of modules in an app that waits are here, too.\n\n"
+	"undeclared rule to `HubRules`),\n`Stale`, `BuildFailed`, `StartFailed`, `ModuleFailed`. `Standby` is no problem: it is the " +
+	"turn of another replica. The\nreasons of modules in an app that waits are here, too.\n\n"
 
 // conditionsPage returns the page of conditions and reasons.
 func conditionsPage(t *testing.T) string {

@@ -40,7 +40,7 @@ func sweeper() registry.Module {
 	})
 	rules := []rbacv1.PolicyRule{may("configmaps", "list", "watch", "delete")}
 	return registry.NewModule("sweeper", registry.ModuleOptions{
-		Remote: part, Hub: part, Rules: rules, HubRules: rules,
+		Remote: part, HubRuns: registry.WithRemotes, Hub: part, Rules: rules, HubRules: rules,
 	})
 }
 

@@ -214,6 +214,7 @@ func broken() registry.Module {
 // quitter is a module that shuts the hub down as soon as the hub runs.
 func quitter() registry.Module {
 	return registry.NewModule("quitter", registry.ModuleOptions{
+		HubRuns: registry.WithRemotes,
 		Hub: fx.Invoke(func(l fx.Lifecycle, s fx.Shutdowner) {
 			l.Append(fx.StartHook(func(context.Context) error { return s.Shutdown() }))
 		}),

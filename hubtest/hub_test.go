@@ -88,7 +88,8 @@ func TestCRDs(t *testing.T) {
 // polish is a module that labels every widget.
 func polish() registry.Module {
 	return registry.NewModule("polish", registry.ModuleOptions{
-		Hub: fx.Invoke(addWidgets), Remote: fx.Invoke(polishAll),
+		HubRuns: registry.WithRemotes,
+		Hub:     fx.Invoke(addWidgets), Remote: fx.Invoke(polishAll),
 		Rules: []rbacv1.PolicyRule{{APIGroups: []string{widgetGroup}, Resources: []string{"widgets"}, Verbs: []string{"list", "watch", "patch"}}},
 	})
 }

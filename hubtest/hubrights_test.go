@@ -21,7 +21,7 @@ import (
 // marking is a module whose hub part watches ConfigMaps of the hub and creates a Secret for each of them. It declares
 // these permissions.
 func marking(name string, namespaces []string, declared ...rbacv1.PolicyRule) registry.Module {
-	return registry.NewModule(name, registry.ModuleOptions{HubRules: declared, HubNamespaces: namespaces, Hub: fx.Invoke(func(m ctrl.Manager) error {
+	return registry.NewModule(name, registry.ModuleOptions{HubRules: declared, HubNamespaces: namespaces, HubRuns: registry.WithRemotes, Hub: fx.Invoke(func(m ctrl.Manager) error {
 		mark := func(ctx context.Context, r ctrl.Request) (ctrl.Result, error) {
 			return ctrl.Result{}, m.GetClient().Create(ctx, &corev1.Secret{
 				ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: name + "-" + r.Name},

@@ -17,8 +17,9 @@ type forgetter struct{ release chan struct{} }
 
 func (f *forgetter) module() registry.Module {
 	return registry.NewModule("forgetter", registry.ModuleOptions{
-		Hub:    fx.Invoke(func() { go f.waitInHub() }),
-		Remote: fx.Invoke(func(registry.ClusterName) { go f.waitInApp() }),
+		HubRuns: registry.WithRemotes,
+		Hub:     fx.Invoke(func() { go f.waitInHub() }),
+		Remote:  fx.Invoke(func(registry.ClusterName) { go f.waitInApp() }),
 	})
 }
 

@@ -32,8 +32,9 @@ func between() registry.Module {
 			syncer.Options[*corev1.ConfigMap]{Select: func(up *corev1.ConfigMap) bool { return up.Labels["copied"] == "true" }})
 	}
 	return registry.NewModule("between", registry.ModuleOptions{
-		Hub:    fx.Invoke(start),
-		Remote: fx.Options(),
+		HubRuns: registry.WithRemotes,
+		Hub:     fx.Invoke(start),
+		Remote:  fx.Options(),
 		Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}},
 			{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create"}},

@@ -167,6 +167,7 @@ func TestCacheFilter_HubPart(t *testing.T) {
 	handle := make(chan *registry.Registry, 1)
 	var d diary
 	r, run, err := hubApp(t, registry.NewModule("few", registry.ModuleOptions{
+		HubRuns: registry.WithRemotes,
 		Hub: fx.Invoke(func(m ctrl.Manager, r *registry.Registry) error {
 			handle <- r
 			return watch.ControllerManagedBy(m, r).Named("few").WatchesRemote(&corev1.ConfigMap{}, watch.Options[client.Object]{}).

@@ -57,7 +57,7 @@ func TestRegistry_RemoveBehindAGate(t *testing.T) {
 			if !errors.As(err, &left) || !slices.Equal(left.Steps, test.left) {
 				t.Fatalf("Remove: %v, want an AbandonedError with the steps %v", err, test.left)
 			}
-			if errors.Is(err, registry.ErrNotLeader) == test.opens || (left.Gate == nil) != test.opens {
+			if errors.Is(err, registry.ErrStandby) == test.opens || (left.Gate == nil) != test.opens {
 				t.Errorf("Remove: %v with the error %v of the gate", err, left.Gate)
 			}
 			if err := s.find(t, c); apierrors.IsNotFound(err) != test.opens {
@@ -84,7 +84,7 @@ func TestRegistry_RemoveOfAnAppThatTheGateKeepsFromStarting(t *testing.T) {
 	must(t, r.Ensure("gated", config))
 	expectState(t, r, "gated", state.StateFailed, state.ReasonStartFailed)
 	var left *registry.AbandonedError
-	if err := removeWithin(t, r, "gated", patience); !errors.As(err, &left) || !errors.Is(err, registry.ErrNotLeader) {
+	if err := removeWithin(t, r, "gated", patience); !errors.As(err, &left) || !errors.Is(err, registry.ErrStandby) {
 		t.Errorf("Remove: %v, want an AbandonedError with the error of the gate", err)
 	}
 }

@@ -113,7 +113,7 @@ func (b *ControllerBuilder[request]) Build(r reconcile.TypedReconciler[request])
 //     minute, of at least three requests or without a success since the app started, fail the module.
 //   - A call that does not return within twice its timeout fails the module. Its goroutine stays with the fenced app.
 //   - A request that r requeues is called again after at least a tenth of a second.
-//   - An error that wraps only refusals of Options.Gate, or of a hub part's Leader, is no error in logs and metrics:
+//   - An error that wraps only refusals of Options.Gate, or of a hub part's Turn, is no error in logs and metrics:
 //     the request is called again after 5 to 7.5 seconds.
 //
 // manager must be the one that the module was given; with any other, as in a test of the reconciler alone, Supervise

@@ -25,8 +25,8 @@ var (
 	ErrReplaced = app.ErrReplaced
 	// ErrSuperseded is returned by Stop when Ensure registers the remote again before it was forgotten.
 	ErrSuperseded = errors.New("the remote was registered again")
-	// ErrNotLeader says that another hub leads. Errors of Options.Gate, a Leader, and WithClient on a standby match it.
-	ErrNotLeader = app.ErrNotLeader
+	// ErrStandby says that another replica works. Errors of Options.Gate, a Turn, and WithClient on a standby match it.
+	ErrStandby = app.ErrStandby
 	// ErrElsewhere says that another replica runs the remote, or will. Errors of Options.Gate and WithClient match it.
 	ErrElsewhere = errors.New("another replica of the hub runs the remote")
 	// ErrClosed is returned once the registry has been shut down.

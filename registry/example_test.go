@@ -128,7 +128,7 @@ func ExampleShare() {
 	_ = store
 }
 
-// A module that plans in the replica that leads, and acts in the apps. The controller of the hub part writes the version for each
+// A module that plans once, in one replica, and acts in the apps. The controller of the hub part writes the version for each
 // Cluster into a ConfigMap of the hub, and the remote part follows the ConfigMap of its Cluster, in whichever replica its app runs.
 func ExampleHubRuns() {
 	plan := func(p registry.HubPart) error { // objects of the hub in, objects of the hub out
@@ -143,7 +143,7 @@ func ExampleHubRuns() {
 	}
 	rollout := registry.NewModule("rollout", registry.ModuleOptions{
 		Hub:     fx.Invoke(plan),
-		HubRuns: registry.OnLeader,
+		HubRuns: registry.Once,
 		Remote:  fx.Invoke(act),
 	})
 	_ = rollout

@@ -30,7 +30,7 @@ func TestRegistry_Gate(t *testing.T) {
 		p.closed.Store(shut)
 		for who, with := range w.with {
 			for what, write := range map[string]func(client.Client) error{"create": tryCreate(t), "delete": tryDelete(t)} {
-				if err := with(write); errors.Is(err, registry.ErrNotLeader) != shut || !shut && err != nil {
+				if err := with(write); errors.Is(err, registry.ErrStandby) != shut || !shut && err != nil {
 					t.Errorf("%s of %s: got %v, want that it is refused is %t", what, who, err, shut)
 				}
 			}

@@ -141,7 +141,8 @@ func TestDeletes_WithoutRequests(t *testing.T) {
 				}}
 			})),
 		),
-		Hub: fx.Invoke(func(p registry.HubPart) error { return ask(p.Manager, p.Deletes) }),
+		HubRuns: registry.WithRemotes,
+		Hub:     fx.Invoke(func(p registry.HubPart) error { return ask(p.Manager, p.Deletes) }),
 	}).Option())
 	if err != nil {
 		t.Fatal(err)
@@ -281,7 +282,8 @@ func TestDeletes_HubPart(t *testing.T) {
 	t.Parallel()
 	parts := make(chan registry.HubPart, 1)
 	r, run, err := hubApp(t, registry.NewModule("pruner", registry.ModuleOptions{
-		Hub: fx.Invoke(func(p registry.HubPart) { parts <- p }),
+		HubRuns: registry.WithRemotes,
+		Hub:     fx.Invoke(func(p registry.HubPart) { parts <- p }),
 	}).Option())
 	must(t, err)
 	run()

@@ -66,9 +66,9 @@ type HubPartOptions struct {
 	Provide fx.Option // Provide goes into the App of every hub part, beside the values of HubPart. Default: none.
 	// Manager returns options of a part's manager; Cache, Client and NewClient are used. Default: controller-runtime's.
 	Manager func() ctrl.Options
-	Changed func() // Changed is called after a hub part has changed its state. It must return at once. Default: nil.
-	// Leader elects the replica for OnLeader; then each module with a hub part must set HubRuns. Default: nil, the hub is alone.
-	Leader Leader
+	// Once is for hub parts that run Once, WithRemotes for the others: its turn must begin before this replica has remotes, and end
+	// after it has none. Default: nil, such hub parts run all the time.
+	Once, WithRemotes Turn
 }
 
 type partValues struct {

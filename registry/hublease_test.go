@@ -22,7 +22,7 @@ func TestHubParts_LeasesEndWithTheHubPart(t *testing.T) {
 	t.Parallel()
 	_, config := remote(t, "one")
 	begin, ended := make(chan struct{}), make(chan error, 1)
-	r, run, err := hubApp(t, registry.NewModule("faulty", registry.ModuleOptions{Hub: fx.Invoke(func(m ctrl.Manager, r *registry.Registry) error {
+	r, run, err := hubApp(t, registry.NewModule("faulty", registry.ModuleOptions{HubRuns: registry.WithRemotes, Hub: fx.Invoke(func(m ctrl.Manager, r *registry.Registry) error {
 		return m.Add(manager.RunnableFunc(func(ctx context.Context) error {
 			select {
 			case <-begin:

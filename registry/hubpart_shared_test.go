@@ -29,7 +29,7 @@ func TestHubParts_SharedValueWaits(t *testing.T) {
 	broken.Store(true)
 	end := make(chan struct{}, 1)
 	r, run, err := hubApp(t,
-		registry.NewModule("maker", registry.ModuleOptions{Hub: fx.Options(
+		registry.NewModule("maker", registry.ModuleOptions{HubRuns: registry.WithRemotes, Hub: fx.Options(
 			fx.Provide(func(m ctrl.Manager) (*atomic.Int64, error) {
 				if broken.Load() {
 					return nil, errors.New("no database")

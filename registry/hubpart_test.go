@@ -114,8 +114,8 @@ func TestHubParts_FailAlone(t *testing.T) {
 			t.Parallel()
 			var heard atomic.Int64
 			r, run, err := hubApp(t,
-				registry.NewModule("faulty", registry.ModuleOptions{Hub: fault.part}).Option(),
-				registry.NewModule("well", registry.ModuleOptions{Hub: fx.Invoke(func(m ctrl.Manager, r *registry.Registry) error {
+				registry.NewModule("faulty", registry.ModuleOptions{HubRuns: registry.WithRemotes, Hub: fault.part}).Option(),
+				registry.NewModule("well", registry.ModuleOptions{HubRuns: registry.WithRemotes, Hub: fx.Invoke(func(m ctrl.Manager, r *registry.Registry) error {
 					return m.Add(manager.RunnableFunc(func(ctx context.Context) error {
 						r.Follow(ctx, func(registry.Event) { heard.Add(1) })
 						<-ctx.Done()
@@ -167,7 +167,7 @@ func addPanic(ctx context.Context, c cluster.Cluster) error {
 func TestHubParts_AreFencedAndNamed(t *testing.T) {
 	t.Parallel()
 	lives := make(chan registry.HubPart, 10)
-	r, run, err := hubApp(t, registry.NewModule("faulty", registry.ModuleOptions{Hub: fx.Invoke(func(p registry.HubPart) error {
+	r, run, err := hubApp(t, registry.NewModule("faulty", registry.ModuleOptions{HubRuns: registry.WithRemotes, Hub: fx.Invoke(func(p registry.HubPart) error {
 		lives <- p
 		return p.Manager.Add(manager.RunnableFunc(func(ctx context.Context) error {
 			return errors.Join(p.APIReader.Get(ctx, client.ObjectKey{Name: "default"}, &corev1.Namespace{}), errors.New("the end"))
@@ -197,7 +197,7 @@ func TestHubParts_HooksWrite(t *testing.T) {
 	written := make(chan error, 1)
 	t.Run("hub", func(t *testing.T) {
 		t.Parallel()
-		r, run, err := hubApp(t, registry.NewModule("last", registry.ModuleOptions{Hub: fx.Invoke(func(p registry.HubPart, l fx.Lifecycle) {
+		r, run, err := hubApp(t, registry.NewModule("last", registry.ModuleOptions{HubRuns: registry.WithRemotes, Hub: fx.Invoke(func(p registry.HubPart, l fx.Lifecycle) {
 			l.Append(fx.StopHook(func(ctx context.Context) {
 				one := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "last-"}}
 				written <- p.Client.Create(ctx, one)
@@ -232,12 +232,14 @@ func TestHubParts_MissingRight(t *testing.T) {
 	o.Hasten()
 	r, run, err := hubAppWith(t, credential.Config(), o,
 		registry.NewModule("lacks", registry.ModuleOptions{
-			Hub: watches(&corev1.Secret{}), HubRules: []rbacv1.PolicyRule{rule("secrets", "get", "list", "watch")},
+			HubRuns: registry.WithRemotes,
+			Hub:     watches(&corev1.Secret{}), HubRules: []rbacv1.PolicyRule{rule("secrets", "get", "list", "watch")},
 			HubNamespaces: []string{"kube-public"},
 		}).Option(),
-		registry.NewModule("declares-nothing", registry.ModuleOptions{Hub: watches(&corev1.ConfigMap{})}).Option(),
+		registry.NewModule("declares-nothing", registry.ModuleOptions{HubRuns: registry.WithRemotes, Hub: watches(&corev1.ConfigMap{})}).Option(),
 		registry.NewModule("well", registry.ModuleOptions{
-			Hub: watches(&corev1.Namespace{}), HubRules: []rbacv1.PolicyRule{rule("namespaces", "list", "watch")},
+			HubRuns: registry.WithRemotes,
+			Hub:     watches(&corev1.Namespace{}), HubRules: []rbacv1.PolicyRule{rule("namespaces", "list", "watch")},
 		}).Option(),
 	)
 	must(t, err)
@@ -279,17 +281,17 @@ func TestHubParts_NoProgress(t *testing.T) {
 		return ctrl.Result{}, nil
 	}
 	r, run, err := hubAppWith(t, fleettest.Cluster(t, "hub").Config(), registry.Options{Monitor: monitor},
-		registry.NewModule("objects", registry.ModuleOptions{Hub: fx.Invoke(func(m ctrl.Manager) error {
+		registry.NewModule("objects", registry.ModuleOptions{HubRuns: registry.WithRemotes, Hub: fx.Invoke(func(m ctrl.Manager) error {
 			return registry.ControllerManagedBy(m).Named("first").For(&corev1.Namespace{}).Complete(reconcile.Func(
 				func(_ context.Context, q ctrl.Request) (ctrl.Result, error) { return stuck(q) }))
 		})}).Option(),
-		registry.NewModule("remotes", registry.ModuleOptions{Hub: fx.Invoke(func(m ctrl.Manager, r *registry.Registry) error {
+		registry.NewModule("remotes", registry.ModuleOptions{HubRuns: registry.WithRemotes, Hub: fx.Invoke(func(m ctrl.Manager, r *registry.Registry) error {
 			return watch.ControllerManagedBy(m, r).Named("second").For(&corev1.Namespace{}).Complete(reconcile.TypedFunc[watch.Request](
 				func(_ context.Context, q watch.Request) (ctrl.Result, error) {
 					return stuck(ctrl.Request{NamespacedName: q.NamespacedName})
 				}))
 		})}).Option(),
-		registry.NewModule("well", registry.ModuleOptions{Hub: fx.Invoke(func(m ctrl.Manager) error {
+		registry.NewModule("well", registry.ModuleOptions{HubRuns: registry.WithRemotes, Hub: fx.Invoke(func(m ctrl.Manager) error {
 			return registry.ControllerManagedBy(m).Named("third").For(&corev1.Namespace{}).Complete(reconcile.Func(
 				func(context.Context, ctrl.Request) (ctrl.Result, error) { return ctrl.Result{}, nil }))
 		})}).Option(),
@@ -322,7 +324,7 @@ func TestHubParts_Middleware(t *testing.T) {
 	t.Parallel()
 	_, config := remote(t, "one")
 	var asked atomic.Int64
-	r, run, err := hubApp(t, registry.NewModule("observer", registry.ModuleOptions{Hub: registry.WithMiddleware(registry.Middleware{
+	r, run, err := hubApp(t, registry.NewModule("observer", registry.ModuleOptions{HubRuns: registry.WithRemotes, Hub: registry.WithMiddleware(registry.Middleware{
 		Name: "observer", Transport: func(_ registry.ClusterName, next http.RoundTripper) http.RoundTripper {
 			asked.Add(1)
 			return next

@@ -22,8 +22,8 @@ func TestHubParts_Metrics(t *testing.T) {
 	t.Parallel()
 	metrics := prometheus.NewRegistry()
 	_, run, err := hubAppWith(t, fleettest.Cluster(t, "hub").Config(), registry.Options{Metrics: metrics},
-		registry.NewModule("faulty", registry.ModuleOptions{Hub: fx.Invoke(func() error { return errors.New("no database") })}).Option(),
-		registry.NewModule("well", registry.ModuleOptions{Hub: fx.Invoke(func() {})}).Option(),
+		registry.NewModule("faulty", registry.ModuleOptions{HubRuns: registry.WithRemotes, Hub: fx.Invoke(func() error { return errors.New("no database") })}).Option(),
+		registry.NewModule("well", registry.ModuleOptions{HubRuns: registry.WithRemotes, Hub: fx.Invoke(func() {})}).Option(),
 	)
 	must(t, err)
 	run()
@@ -50,6 +50,7 @@ func TestHubParts_SetDegraded(t *testing.T) {
 	set := make(chan registry.SetDegraded, 2)
 	end := make(chan struct{}, 1)
 	r, run, err := hubApp(t, registry.NewModule("user", registry.ModuleOptions{
+		HubRuns: registry.WithRemotes,
 		Hub: fx.Invoke(func(p registry.HubPart) error {
 			return p.Manager.Add(manager.RunnableFunc(func(ctx context.Context) error {
 				set <- p.SetDegraded

@@ -32,7 +32,7 @@ func newHubParts(p params, r *Registry, o Options) (*hubpart.Supervisor, error) 
 		g := hubGraph{entry: e, modules: r.remotes.Modules, options: o, log: log, shutdowner: p.Shutdowner}
 		modules = append(modules, hubpart.Module{
 			Name: e.Name, Rules: declared.hub, Namespaces: e.HubNamespaces,
-			OnLeader: HubRuns(e.HubRuns) == OnLeader,
+			Turn: o.HubParts.turnOf(HubRuns(e.HubRuns)),
 			Undeclared: func(_ string, refused *http.Request) (string, state.Problem) {
 				return declared.undeclared(true, refused)
 			},
@@ -41,8 +41,8 @@ func newHubParts(p params, r *Registry, o Options) (*hubpart.Supervisor, error) 
 	}
 	return hubpart.New(hubpart.Options{
 		Host: r.remotes.Apps, Manager: p.Manager, Log: log, Monitor: o.Monitor, NextEpoch: r.remotes.NextEpoch,
-		Explain: r.remotes.Explain, Leader: o.HubParts.Leader, Pauses: r.remotes.Connections.Pauses,
-		ManagerOptions: o.HubParts.Manager, Changed: o.HubParts.Changed, Modules: modules,
+		Explain: r.remotes.Explain, Pauses: r.remotes.Connections.Pauses,
+		ManagerOptions: o.HubParts.Manager, Modules: modules,
 	}), nil
 }
 

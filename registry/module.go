@@ -37,10 +37,10 @@ type ModuleOptions struct {
 	Description string // Description is one sentence for people who choose among modules.
 	// Remote goes into the app of every remote that runs the module. It may ask for struct Remote, and nothing of other modules.
 	Remote fx.Option
-	// Hub goes into an App of its own, which runs once. It may ask for all in HubPart and results of ForHubParts, and nothing else
+	// Hub goes into an App of its own in the hub. It may ask for all in HubPart and results of ForHubParts, and nothing else
 	// of other modules. A module with only a hub part is not shown for any remote.
 	Hub fx.Option
-	// HubRuns says where Hub runs, if replicas share remotes; such a hub requires it. A hub alone runs every hub part.
+	// HubRuns says in which replicas Hub runs. Required with Hub.
 	HubRuns HubRuns
 	// ForHubParts are constructors for every hub part: each that asks has its own value, of its manager and Registry. Default: none.
 	ForHubParts fx.Option
@@ -158,7 +158,7 @@ func (m Module) Description() string { return m.inner.Description }
 // Inputs returns the kinds of values that users write for the module. Callers must not change them.
 func (m Module) Inputs() []Input { return m.inputs }
 
-// HubRuns returns where the hub part runs; empty if the module does not say it.
+// HubRuns returns where the hub part runs; empty without one.
 func (m Module) HubRuns() HubRuns { return HubRuns(m.inner.HubRuns) }
 
 // HasHubPart reports whether the module has a hub part.

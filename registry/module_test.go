@@ -51,9 +51,10 @@ type scanner struct {
 
 func (s *scanner) module() registry.Module {
 	return registry.NewModule("scanner", registry.ModuleOptions{
-		Config: registry.ConfigOf(defaultScan),
-		Remote: fx.Invoke(func(p registry.Remote, c scan) { s.note(fmt.Sprint(p.Name, "/", p.Status.Epoch), c) }),
-		Hub:    fx.Invoke(func(c scan) { s.note("hub", c) }),
+		Config:  registry.ConfigOf(defaultScan),
+		Remote:  fx.Invoke(func(p registry.Remote, c scan) { s.note(fmt.Sprint(p.Name, "/", p.Status.Epoch), c) }),
+		HubRuns: registry.WithRemotes,
+		Hub:     fx.Invoke(func(c scan) { s.note("hub", c) }),
 	})
 }
 

@@ -51,7 +51,7 @@ type Options struct {
 	Traces  trace.TracerProvider
 	Replica string // Replica names this process in user agents and among its replicas. Default "hub".
 	// Gate refuses each mutating request of a remote's app, and of leases of its client, while it returns an error. It keeps a hub
-	// that no longer leads from writing; its errors should match ErrNotLeader. The term is the number of the permission, or zero; a
+	// that stands by from writing; its errors should match ErrStandby. The term is the number of the permission, or zero; a
 	// term other than zero ends the user agent of the request: clusterfx/hub/edge-1/12/term-7. Registry.AwaitWrites waits for
 	// requests that have passed. Gate must not block. Default: open.
 	Gate func(remote ClusterName) (term int64, err error)

@@ -212,6 +212,7 @@ func TestOwnCache_HubPartOnStandby(t *testing.T) {
 		o.LeaderElectionReleaseOnCancel = true
 	})
 	r, run, err := hubAppOf(t, mgr, registry.Options{}, registry.NewModule("own", registry.ModuleOptions{
+		HubRuns: registry.WithRemotes,
 		Hub: fx.Invoke(func(m ctrl.Manager) error {
 			return addOwn(m, func(what string) { d.note(what, 0) }, func(name string) { d.note(name, 0) })
 		}),

@@ -80,7 +80,7 @@ func New(o Options) (*Registry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("check the modules: %w", err)
 	}
-	if err := checkHubRuns(o, modules); err != nil {
+	if err := checkHubRuns(modules); err != nil {
 		return nil, fmt.Errorf("check the modules: %w", err)
 	}
 	inForce, err := middleware.New(middlewareOf(o.Middleware))

@@ -85,7 +85,7 @@ func TestUndeclared_HubPart(t *testing.T) {
 	var seen names
 	o := registry.Options{Limits: registry.Limits{StaleAfter: staleAfter}}
 	r, run, err := hubAppWith(t, credential.Config(), o, registry.NewModule("lists", registry.ModuleOptions{
-		HubRules: []rbacv1.PolicyRule{mine}, Hub: fx.Invoke(func(m ctrl.Manager) error {
+		HubRules: []rbacv1.PolicyRule{mine}, HubRuns: registry.WithRemotes, Hub: fx.Invoke(func(m ctrl.Manager) error {
 			return ctrl.NewControllerManagedBy(m).Named("lists").For(&corev1.Secret{}).Complete(&seen)
 		}),
 	}).Option())

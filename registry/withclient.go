@@ -24,7 +24,7 @@ import (
 // WithClient lends f a client: reads from the app's cache, writes to the remote. It returns f's error as it is.
 //
 // It never waits for the network. An unusable remote is a NotReadyError at once (also a warm one, and after Stop or Remove), an
-// unknown name ErrNotFound, a standby ErrNotLeader, another replica's remote ErrElsewhere. f holds no lock, so it may take its
+// unknown name ErrNotFound, a standby ErrStandby, another replica's remote ErrElsewhere. f holds no lock, so it may take its
 // time and call the registry. Its context ends with ctx, or with cause ErrStopped when the app is stopped, which does not wait:
 // later requests fail with ErrStopped. When another app replaces this one, f has ten seconds more, and the cause is ErrReplaced.
 // f must not keep the client.

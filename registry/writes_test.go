@@ -30,7 +30,7 @@ type permit struct {
 
 func (p *permit) gate(registry.ClusterName) (int64, error) {
 	if p.closed.Load() {
-		return 0, registry.ErrNotLeader
+		return 0, registry.ErrStandby
 	}
 	return p.term, nil
 }

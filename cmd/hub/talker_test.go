@@ -39,6 +39,7 @@ func talker() registry.Module {
 			return registry.ControllerManagedBy(r.Manager).Named("talker").For(&corev1.ConfigMap{}).
 				Complete(&talking{remote: r.Client})
 		}),
+		HubRuns: registry.WithRemotes,
 		Hub: fx.Invoke(func(mgr ctrl.Manager, remotes *registry.Registry) error {
 			return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 				visitAll(ctx, remotes)

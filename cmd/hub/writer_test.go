@@ -40,6 +40,7 @@ func writer() registry.Module {
 				return nil
 			}))
 		}),
+		HubRuns: registry.WithRemotes,
 		Hub: fx.Invoke(func(mgr ctrl.Manager, c client.Client) error {
 			return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 				writeAlways(ctx, c, "from-hub", writeHubEvery)

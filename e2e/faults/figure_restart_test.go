@@ -29,7 +29,7 @@ func TestFigure_Restart(t *testing.T) {
 	s = newStage(t, stageOptions{
 		hub: func(o *app.Options) { o.Election = app.Election{Enabled: true} },
 		modules: func(*stopwatch) []registry.Module {
-			return []registry.Module{registry.NewModule("elected", registry.ModuleOptions{Hub: fx.Invoke(s.noteElection)})}
+			return []registry.Module{registry.NewModule("elected", registry.ModuleOptions{HubRuns: registry.WithRemotes, Hub: fx.Invoke(s.noteElection)})}
 		},
 	}, on...)
 	stop := s.startHub()

@@ -66,7 +66,7 @@ const (
 
 // burner is a module that uses all processor time for a while.
 func burner() registry.Module {
-	return registry.NewModule("burner", registry.ModuleOptions{Hub: fx.Invoke(func() {
+	return registry.NewModule("burner", registry.ModuleOptions{HubRuns: registry.WithRemotes, Hub: fx.Invoke(func() {
 		asked := make(chan os.Signal, 1)
 		signal.Notify(asked, burnShortly, burnLong)
 		go func() {

@@ -44,7 +44,7 @@ func talker() registry.Module {
 	hub := fx.Invoke(func(log logr.Logger, r *registry.Registry, mgr ctrl.Manager) error {
 		return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { return talkToAll(ctx, log, r) }))
 	})
-	return registry.NewModule("talker", registry.ModuleOptions{Rules: rules, Hub: hub, Remote: fx.Invoke(func(p registry.Remote) error {
+	return registry.NewModule("talker", registry.ModuleOptions{Rules: rules, HubRuns: registry.WithRemotes, Hub: hub, Remote: fx.Invoke(func(p registry.Remote) error {
 		write := func(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 			made := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "talker-", Namespace: "default"}}
 			if err := p.Client.Create(ctx, made, client.DryRunAll); err != nil {

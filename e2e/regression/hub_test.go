@@ -74,7 +74,7 @@ func (h *hub) start() {
 	built := make(chan *registry.Registry, 1)
 	o := h.options
 	o.Modules = append(o.Modules[:len(o.Modules):len(o.Modules)],
-		registry.NewModule("insight", registry.ModuleOptions{Hub: fx.Invoke(func(r *registry.Registry) { built <- r })}))
+		registry.NewModule("insight", registry.ModuleOptions{HubRuns: registry.WithRemotes, Hub: fx.Invoke(func(r *registry.Registry) { built <- r })}))
 	ctx, cancel := context.WithCancel(context.WithoutCancel(h.t.Context()))
 	p := &process{done: make(chan struct{}), end: cancel}
 	go func() {

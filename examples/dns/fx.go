@@ -31,7 +31,7 @@ type Params struct {
 var Module = registry.NewModule(name, registry.ModuleOptions{
 	Description: "Gives the API endpoint of every Cluster a record in an external DNS server.",
 	Hub:         fx.Invoke(Setup),
-	HubRuns:     registry.OnLeader, // of Clusters, which are objects of the hub
+	HubRuns:     registry.Once, // of Clusters, which are objects of the hub
 	Config:      registry.ConfigOf(Defaults),
 	HubRules: []rbacv1.PolicyRule{
 		{

@@ -24,7 +24,7 @@ func TestModule(t *testing.T) {
 	c := fleettest.Cluster(t, "one")
 	var first, second record
 	user := func(name string, r *record) registry.Module {
-		return registry.NewModule(name, registry.ModuleOptions{Hub: fx.Invoke(func(mgr mcmanager.Manager) error {
+		return registry.NewModule(name, registry.ModuleOptions{HubRuns: registry.WithRemotes, Hub: fx.Invoke(func(mgr mcmanager.Manager) error {
 			fair := options()
 			fair.NewQueue = multiclusterruntime.NewQueue(nil)
 			return newController(&hub{Manager: mgr}, name).For(&corev1.ConfigMap{}).WithEventFilter(ofTest(t)).

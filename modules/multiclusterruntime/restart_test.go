@@ -21,7 +21,7 @@ import (
 func TestExample_HubPartFails(t *testing.T) {
 	t.Parallel()
 	var lives atomic.Int64
-	failing := registry.NewModule("failing", registry.ModuleOptions{Rules: rules(), Hub: fx.Options(
+	failing := registry.NewModule("failing", registry.ModuleOptions{Rules: rules(), HubRuns: registry.WithRemotes, Hub: fx.Options(
 		fx.Invoke(setUp),
 		fx.Invoke(func(l fx.Lifecycle) {
 			l.Append(fx.StartHook(func() error {

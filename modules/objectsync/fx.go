@@ -31,5 +31,5 @@ var Module = registry.NewModule(Name, registry.ModuleOptions{
 	RulesOf:     registry.RulesOf(rules.Permissions),
 	Remote:      fx.Options(fx.Invoke(SetUp), fx.Provide(registry.AsCleanup(cleanup))),
 	Hub:         fx.Invoke(SetUpHub),
-	HubRuns:     registry.OnLeader, // it reads objects of the hub only, also to learn what remotes do
+	HubRuns:     registry.Once, // it reads objects of the hub only, also to learn what remotes do
 })

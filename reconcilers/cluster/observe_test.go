@@ -55,8 +55,9 @@ func TestObserve(t *testing.T) {
 	apps := make(chan registry.Remote, 1)
 	h := newHub(t, func(o *hubOptions) {
 		o.modules = []registry.Module{registry.NewModule("writer", registry.ModuleOptions{
-			Remote: fx.Invoke(func(p registry.Remote) { apps <- p }),
-			Hub:    registry.WithMiddleware(undo()),
+			Remote:  fx.Invoke(func(p registry.Remote) { apps <- p }),
+			HubRuns: registry.WithRemotes,
+			Hub:     registry.WithMiddleware(undo()),
 		})}
 	})
 	remote := fleettest.Cluster(t, "one")

@@ -23,11 +23,11 @@ type HubPartStatus struct {
 	Controllers []ControllerStatus
 }
 
-// ModuleStandby is the healthy state of a hub part OnLeader in a replica that does not lead.
+// ModuleStandby is the healthy state of a hub part while it is not the turn of its replica.
 const ModuleStandby = "Standby"
 
-// ReasonNotLeader is the reason of ModuleStandby.
-const ReasonNotLeader = "NotLeader"
+// ReasonStandby is the reason of ModuleStandby.
+const ReasonStandby = "Standby"
 
 // ModuleDegraded is the state of a hub part that runs and lacks something that it needs.
 const ModuleDegraded = "Degraded"

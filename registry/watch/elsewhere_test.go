@@ -26,7 +26,7 @@ func TestRemotes_Elsewhere(t *testing.T) {
 		case name == "moves" && isElsewhere.Load():
 			return 0, fmt.Errorf("%s: %w: hub-1", name, registry.ErrElsewhere)
 		case isClosed.Load():
-			return 0, fmt.Errorf("%s: %w", name, registry.ErrNotLeader)
+			return 0, fmt.Errorf("%s: %w", name, registry.ErrStandby)
 		}
 		return 0, nil
 	}

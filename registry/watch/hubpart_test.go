@@ -44,13 +44,13 @@ func TestRemotes_PanicsEndTheHubPart(t *testing.T) {
 	}
 	var well record
 	modules := []fx.Option{
-		registry.NewModule("well", registry.ModuleOptions{Hub: watching(watch.Options[client.Object]{}, &well)}).Option(),
+		registry.NewModule("well", registry.ModuleOptions{HubRuns: registry.WithRemotes, Hub: watching(watch.Options[client.Object]{}, &well)}).Option(),
 	}
 	for name, o := range faulty {
-		modules = append(modules, registry.NewModule(name, registry.ModuleOptions{Hub: watching(o, &record{})}).Option())
+		modules = append(modules, registry.NewModule(name, registry.ModuleOptions{HubRuns: registry.WithRemotes, Hub: watching(o, &record{})}).Option())
 	}
 	faulty["reconciler"] = watch.Options[client.Object]{}
-	modules = append(modules, registry.NewModule("reconciler", registry.ModuleOptions{Hub: watching(faulty["reconciler"],
+	modules = append(modules, registry.NewModule("reconciler", registry.ModuleOptions{HubRuns: registry.WithRemotes, Hub: watching(faulty["reconciler"],
 		reconcile.TypedFunc[watch.Request](func(context.Context, watch.Request) (ctrl.Result, error) { panic("boom") }))}).Option())
 	remotes := runHub(t, modules...)
 	must(t, remotes.Ensure("one", configFor(t, fleettest.Cluster(t, "one").Kubeconfig())))

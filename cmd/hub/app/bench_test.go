@@ -208,7 +208,8 @@ func (s *benchHub) watcher() registry.Module {
 			return ctrl.NewControllerManagedBy(p.Manager).Named("watcher").For(&corev1.ConfigMap{}).Complete(
 				reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) { return ctrl.Result{}, nil }))
 		}),
-		Hub: fx.Invoke(func(r *registry.Registry) { s.registry.Store(r) }),
+		HubRuns: registry.WithRemotes,
+		Hub:     fx.Invoke(func(r *registry.Registry) { s.registry.Store(r) }),
 	})
 }
 

@@ -67,7 +67,7 @@ func TestRun_Standby(t *testing.T) {
 	var remotes *registry.Registry
 	var own client.Client
 	rules := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}}}
-	declares := registry.NewModule("declares", registry.ModuleOptions{Hub: fx.Invoke(func() {}), HubRules: rules})
+	declares := registry.NewModule("declares", registry.ModuleOptions{HubRuns: registry.WithRemotes, Hub: fx.Invoke(func() {}), HubRules: rules})
 	second := h.options(hubModule(fx.Populate(&remotes, &own)), declares)
 	second.Election, second.HealthAddress = first.Election, fleettest.FreeAddress(t)
 	h.run(second)
@@ -134,7 +134,7 @@ func TestRun_LostLease(t *testing.T) {
 				func(o client.Object) []string { return []string{o.GetName()} }),
 		)
 	})
-	o := h.options(registry.NewModule("tester", registry.ModuleOptions{Hub: hubPart, Remote: remote}))
+	o := h.options(registry.NewModule("tester", registry.ModuleOptions{HubRuns: registry.WithRemotes, Hub: hubPart, Remote: remote}))
 	o.Election, o.HealthAddress, o.MetricsAddress = fast(), fleettest.FreeAddress(t), fleettest.FreeAddress(t)
 	o.Registry.Metrics = ctrlmetrics.Registry
 	p := h.run(o)

@@ -62,7 +62,7 @@ type everything struct {
 
 // hubModule returns a module with a hub part only.
 func hubModule(part fx.Option) registry.Module {
-	return registry.NewModule("tester", registry.ModuleOptions{Hub: part})
+	return registry.NewModule("tester", registry.ModuleOptions{HubRuns: registry.WithRemotes, Hub: part})
 }
 
 func TestRun_RegistersBySecret(t *testing.T) {
@@ -213,7 +213,7 @@ func TestRun_WorksWithoutAHubPart(t *testing.T) {
 	}
 	modules := []registry.Module{hubModule(fx.Invoke(func(r *registry.Registry) { seen <- r }))}
 	for name, one := range failing {
-		modules = append(modules, registry.NewModule(name, registry.ModuleOptions{Hub: one.part}))
+		modules = append(modules, registry.NewModule(name, registry.ModuleOptions{HubRuns: registry.WithRemotes, Hub: one.part}))
 	}
 	o := h.options(modules...)
 	o.HealthAddress = fleettest.FreeAddress(t)

@@ -41,11 +41,12 @@ func TestRun_HubPartsAreShown(t *testing.T) {
 	h.must(err)
 	grant(t, h.Client, "shown", h.roles("--in=hub"))
 	lacks := registry.NewModule("lacks", registry.ModuleOptions{
+		HubRuns:  registry.WithRemotes,
 		Hub:      fx.Invoke(func(ctrl.Manager) {}),
 		HubRules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}}},
 	})
 	var lives atomic.Int64
-	late := registry.NewModule("late", registry.ModuleOptions{Hub: fx.Invoke(func(m ctrl.Manager) error {
+	late := registry.NewModule("late", registry.ModuleOptions{HubRuns: registry.WithRemotes, Hub: fx.Invoke(func(m ctrl.Manager) error {
 		if lives.Add(1) == 1 {
 			return errors.New("no database")
 		}
@@ -64,13 +65,13 @@ func TestRun_HubPartsAreShown(t *testing.T) {
 		return shows(t, "http://"+o.HealthAddress+"/readyz?verbose", "[!]the hub part of module lacks is Waiting (RightsMissing)\n")
 	})
 	eventually(t, func() error {
-		return h.command([]string{"check"}, "the hub part of module lacks is Waiting (RightsMissing), as one reported",
+		return h.command([]string{"check"}, "the hub part of module lacks is Waiting (RightsMissing) in one since 2",
 			"list pods", "grant the permissions that hub rbac --in hub prints")
 	})
 	eventually(t, func() error {
-		return h.command([]string{"get", "modules", "-o", "wide"}, "HUB PART", "Waiting (RightsMissing)", "list pods", " ago ", "Running")
+		return h.command([]string{"get", "modules", "-o", "wide"}, "HUB PART", "Waiting (RightsMissing)", "list pods", "SINCE", "Running")
 	})
-	h.must(h.command([]string{"get", "modules", "lacks", "-o", "json"}, `"reason": "RightsMissing"`, `"replica": "one"`, `"reported": "2`))
+	h.must(h.command([]string{"get", "modules", "lacks", "-o", "json"}, `"reason": "RightsMissing"`, `"replica": "one"`, `"since": "2`))
 }
 
 // shows returns an error unless a page has the status 200 and the text.

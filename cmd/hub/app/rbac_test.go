@@ -219,7 +219,8 @@ func (h *hub) expectByName(config *rest.Config) {
 	h.must(client.IgnoreAlreadyExists(h.Create(h.t.Context(), holds.DeepCopy())))
 	h.must(c.Patch(h.t.Context(), holds, client.RawPatch(types.MergePatchType, []byte("{}")), client.DryRunAll))
 	report := &corev1.ConfigMap{ObjectMeta: key("clusterfx-modules")}
-	h.must(c.Update(h.t.Context(), report, client.DryRunAll))
+	h.must(client.IgnoreAlreadyExists(h.Create(h.t.Context(), report.DeepCopy())))
+	h.must(c.Patch(h.t.Context(), report, client.RawPatch(types.MergePatchType, []byte("{}")), client.DryRunAll))
 	if err := c.Get(h.t.Context(), client.ObjectKeyFromObject(report), report); !apierrors.IsForbidden(err) {
 		h.t.Errorf("the hub may read its report: %v", err)
 	}

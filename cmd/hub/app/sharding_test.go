@@ -120,7 +120,7 @@ func (h *shardedHub) expectNothingOf(name string) {
 			if strings.HasPrefix(one.Name, "clusterfx-starting-"+name+"-") {
 				return fmt.Errorf("the journal %s is left", one.Name)
 			}
-			if _, has := one.Data["hub-parts."+name+".json"]; has {
+			if _, has := one.Data[name]; has {
 				return fmt.Errorf("the report of %s is left: %v", name, one.Data)
 			}
 		}

@@ -15,8 +15,8 @@ var (
 	ErrStopped = errors.New("the app of this remote was stopped")
 	// ErrReplaced is the cause of a context that ends because another app has replaced an app. It matches ErrStopped.
 	ErrReplaced = fmt.Errorf("another app has replaced it: %w", ErrStopped)
-	// ErrNotLeader says that the process may not write.
-	ErrNotLeader    = errors.New("this hub is not the leader")
+	// ErrStandby says that the process may not write.
+	ErrStandby      = errors.New("this replica of the hub stands by")
 	errManagerEnded = errors.New("the manager ended")
 )
 

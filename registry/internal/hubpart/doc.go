@@ -9,8 +9,8 @@ manager, cache, clients and fence of its own, so that no failure affects others.
 
 The first Life is built before the hub's manager starts, so that everything later knows the kinds of hub parts. Parts
 run on a standby, too; runnables with leader election wait until the hub leads. At the end the runnables stop first,
-and the hooks run after all apps, which may use shared values. With a Leader, a part OnLeader has lives only while
-this replica leads, and its clients ask the Leader before each write (leading.go). Checks and handlers on the hub's
+and the hooks run after all apps, which may use shared values. A part with a Turn has lives
+only while that lasts, and its clients ask it before each write (turn.go). Checks and handlers on the hub's
 servers cannot be removed, so an entry leads to the latest Life (servers.go).
 
 The caller gives the options of the graph: see Module. Read part.go first, then run.go.

@@ -101,7 +101,6 @@ func (p *part) changed() {
 	if changed || was.Message != found.Message {
 		p.log.Info("The state of a hub part changed", "state", found.State, "reason", found.Reason,
 			"message", p.supervisor.Explain(found.Message, found.Problem))
-		p.supervisor.changed()
 	}
 }
 

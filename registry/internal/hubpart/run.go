@@ -40,11 +40,11 @@ type Run struct {
 	manager ctrl.Manager    // set when the App is built
 	halted  context.Context //nolint:containedctx // Ends when the manager has to end.
 	halt    context.CancelFunc
-	tenure  atomic.Pointer[tenure] // in which it runs; nil before that
-	denied  chan struct{}          // capacity 1: a watch was forbidden
-	quiet   chan struct{}          // closed when all runnables have ended
-	begun   atomic.Bool            // it is run
-	ready   bool                   // it ran; used only by the goroutine that runs the life
+	turn    atomic.Pointer[turn] // in which it runs; nil before that
+	denied  chan struct{}        // capacity 1: a watch was forbidden
+	quiet   chan struct{}        // closed when all runnables have ended
+	begun   atomic.Bool          // it is run
+	ready   bool                 // it ran; used only by the goroutine that runs the life
 }
 
 func newLife(p *part) *Run {
@@ -108,7 +108,7 @@ func (l *Run) config() *rest.Config {
 	config := rest.CopyConfig(l.Hub)
 	config.UserAgent = fmt.Sprintf("clusterfx/%s/hub/%s/%d", l.Replica, l.part.module.Name, l.Number)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		if l.part.onLeader() { // No layer waits between this gate and the connection.
+		if l.part.module.Turn != nil { // No layer waits between this gate and the connection.
 			next = &writegate.Gate{Next: next, Check: l.mayWrite, Refuse: transport.RefuseWrite}
 		}
 		return &fencedTransport{next: next, fence: l.Context(), deletes: l.decideDeletes}
@@ -157,9 +157,9 @@ func (l *Run) stale() (string, state.Problem) {
 	return state.Sanitize(stale[0].Message()), stale[0].Problem
 }
 
-// run returns the cause when the life fails or its tenure is over; done closes when all its goroutines have ended.
-func (l *Run) run(t tenure) error {
-	l.tenure.Store(&t)
+// run returns the cause when the life fails or its turn is over; done closes when all its goroutines have ended.
+func (l *Run) run(t turn) error {
+	l.turn.Store(&t)
 	err := l.runUntil(t.work)
 	l.part.supervisor.running.Go(func() { l.cleanUp(t.hub) })
 	return err

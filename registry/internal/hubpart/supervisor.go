@@ -39,7 +39,7 @@ type Supervisor struct {
 	closed  chan struct{}   // closed when closing is set
 }
 
-// Options describe the hub parts of a hub. All fields but Monitor, Leader, ManagerOptions and Changed are required.
+// Options describe the hub parts of a hub. All fields but Monitor and ManagerOptions are required.
 type Options struct {
 	// Host has what all Apps share. The kinds of hub parts are added to its Scheme.
 	Host      *app.Common
@@ -48,12 +48,8 @@ type Options struct {
 	Monitor   *liveness.Monitor
 	NextEpoch func() int64
 	Explain   func(message string, problem state.Problem) string
-	// Leader elects the replica for the parts OnLeader. Default: nil, the hub runs all parts.
-	Leader Leader
 	// ManagerOptions gives Cache, Client and NewClient of a part's manager. Default: nil.
 	ManagerOptions func() ctrl.Options
-	// Changed follows a change of a Part's state. It must return at once. Default: nil.
-	Changed func()
 	// Pauses are between two looks at the permissions of the hub.
 	Pauses  probe.Pauses
 	Modules []Module
@@ -66,8 +62,8 @@ type Module struct {
 	Rules []rbac.NamespacedRules
 	// Namespaces limit the part's cache. Default: all.
 	Namespaces []string
-	// OnLeader means the replica that leads; otherwise every replica.
-	OnLeader bool
+	// Turn says when the part has lives. Default: nil, while the hub runs.
+	Turn Turn
 	// Undeclared explains why informers of the part are refused.
 	Undeclared app.Undeclared
 	Begin      func(*Run) Callbacks
@@ -251,12 +247,6 @@ func (s *Supervisor) left() []string {
 		}
 	}
 	return names
-}
-
-func (s *Supervisor) changed() {
-	if s.Changed != nil {
-		s.Changed()
-	}
 }
 
 // List returns the state of every Part, in the order of the modules.

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
 
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/inspect"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/partreport"
 	"github.com/clusterfx/clusterfx/reconcilers/entity"
@@ -112,6 +113,10 @@ func (s *natsSession) printBucket(ctx context.Context, js jetstream.JetStream, n
 		return err
 	}
 	answer := "yes"
+	module, message := inspect.HubPart("nats", reports)
+	if message != "" {
+		module += ": " + message
+	}
 	switch {
 	case !ok:
 		answer = "no: the hub has not followed it yet"
@@ -127,7 +132,7 @@ func (s *natsSession) printBucket(ctx context.Context, js jetstream.JetStream, n
 		{"Watches", fmt.Sprint(d.Consumers)},
 		{"Canary", fmt.Sprint(d.Identity.Counter)},
 		{"Known to the hub", answer},
-		{"Module nats", moduleState(reports)},
+		{"Module nats", module},
 	} {
 		if line[1] == "" {
 			continue
@@ -147,17 +152,6 @@ func expiry(d bucket.Description) string {
 		return fmt.Sprintf("after %s, without markers: hubs notice within a minute", d.Expires)
 	}
 	return fmt.Sprintf("after %s, with markers that are kept for %s", d.Expires, d.MarkerLife)
-}
-
-// moduleState returns the state of the module nats, and the first message.
-func moduleState(reports partreport.Reports) string {
-	state := reports.Summary("nats")
-	for _, report := range reports.Of("nats") {
-		if text := report.Of("nats").Message; text != "" {
-			return state + ": " + text
-		}
-	}
-	return state
 }
 
 // anchorOf returns where the hub remembers the identity of a bucket, and the id of the hub.

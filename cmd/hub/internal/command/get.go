@@ -47,7 +47,7 @@ func newGetModules(p Program) *cobra.Command {
 		Short:   "List modules, and in how many Clusters they run",
 		Long: "List the modules of this program and the other modules that Clusters name. For each module, print the number\n" +
 			"of Clusters that run it, the number of Clusters that should run it, and the state of its hub part with the\n" +
-			"time since the leading hub reported it. Without a recent report the state is unknown.\n\n" + connectionHelp + "\n\n" + exitCodes,
+			"time since when it is that.\n\n" + connectionHelp + "\n\n" + exitCodes,
 		Example: p.example(getModulesExample),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.Format.Check(); err != nil {

@@ -49,7 +49,7 @@ func TestGraph_Validate(t *testing.T) {
 				`\s+\(?\S+graph_test\.go:\d+\)?:\s+missing type:\s+\*command\.absent[^\n]*\nProvide it in the same part`,
 		},
 		"the hub": {
-			registry.ModuleOptions{Hub: fx.Options(fx.Provide(fx.Annotate(makesNothing)), fx.Invoke(func(*strings.Builder) {}))},
+			registry.ModuleOptions{HubRuns: registry.WithRemotes, Hub: fx.Options(fx.Provide(fx.Annotate(makesNothing)), fx.Invoke(func(*strings.Builder) {}))},
 			statusNotWell,
 			`^error: the hub: module "mine": (?s:.*)missing type:\s+\*command\.absent[^\n]*\n` +
 				`needed by \S*command\.makesNothing\S* in \S+ \(\S+graph_test\.go:\d+\)\nProvide it in the same part`,
@@ -61,13 +61,13 @@ func TestGraph_Validate(t *testing.T) {
 				`missing type:\s+\*command\.absent\[name="main"\]`,
 		},
 		"what is invoked in the hub": {
-			registry.ModuleOptions{Hub: fx.Invoke(needsAbsent)},
+			registry.ModuleOptions{HubRuns: registry.WithRemotes, Hub: fx.Invoke(needsAbsent)},
 			statusNotWell,
 			`^error: the hub: module "mine": missing dependencies for function \S+/command"\.needsAbsent\s+\(?\S+graph_test\.go:\d+\)?:\s+` +
 				`missing type:\s+\*command\.absent`,
 		},
 		"the hub has it twice": {
-			registry.ModuleOptions{Hub: fx.Provide(makesAbsent, makesItToo)},
+			registry.ModuleOptions{HubRuns: registry.WithRemotes, Hub: fx.Provide(makesAbsent, makesItToo)},
 			statusNotWell,
 			`^error: module mine: take in the options of the hub: (?s:.*)makesItToo \(\S+graph_test\.go:\d+\): ` +
 				`cannot provide \*command\.absent from \[0\]: already provided by \S+makesAbsent \(\S+graph_test\.go:\d+\)`,
@@ -84,8 +84,9 @@ func TestGraph_Validate(t *testing.T) {
 		},
 		"shared": {
 			registry.ModuleOptions{
-				Hub:    fx.Options(fx.Provide(func() *absent { return nil }), registry.Share[*absent]()),
-				Remote: fx.Invoke(needsAbsent),
+				HubRuns: registry.WithRemotes,
+				Hub:     fx.Options(fx.Provide(func() *absent { return nil }), registry.Share[*absent]()),
+				Remote:  fx.Invoke(needsAbsent),
 			}, 0, `^the hub and its modules are complete`,
 		},
 	} {

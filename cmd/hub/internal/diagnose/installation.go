@@ -59,7 +59,7 @@ func (i Installation) Check(ctx context.Context) Report {
 	}
 	i.namespace(ctx, &r)
 	reports, err := partreport.Read(ctx, i.Hub, i.Namespace)
-	i.lease(ctx, &r, reports.Latest())
+	i.lease(ctx, &r, reports)
 	i.clusters(ctx, &r)
 	i.modules(&r, reports, err)
 	i.deletes(ctx, &r)
@@ -154,37 +154,41 @@ func (i Installation) clusters(ctx context.Context, r *Report) {
 	}
 }
 
-func (i Installation) modules(r *Report, reports partreport.Reports, err error) {
-	report := reports.Latest()
+func (i Installation) modules(r *Report, reports []partreport.Report, err error) {
 	switch {
 	case err != nil:
 		r.warn(checkModules, "", "%v", i.Hub.Explain(err))
 		return
-	case report == nil:
+	case len(reports) == 0:
 		r.warn(checkModules, "start a hub, or grant the hub the permissions that hub rbac --in hub prints", "no hub has reported the state of hub parts in ConfigMap %s/%s",
 			i.Namespace, partreport.Name)
 		return
-	case report.Old():
-		r.warn(checkModules, "check whether a hub runs, and read its log", "the state of hub parts is unknown: the last report, by %s, is %s old",
-			report.Replica, report.Age())
-		return
 	}
-	well := true
+	well, n := true, 0
 	for _, one := range reports {
 		well = parts(r, one) && well
+		n = max(n, len(one.Parts))
 	}
-	switch n := len(report.Parts); {
+	switch in := namesOf(reports); {
 	case well && n == 0:
-		r.ok(checkModules, "no module has a hub part, as %s reported %s ago", report.Replica, report.Age())
+		r.ok(checkModules, "no module has a hub part in %s", in)
 	case well:
-		r.ok(checkModules, "%d hub parts run, as %s reported %s ago", n, report.Replica, report.Age())
+		r.ok(checkModules, "%d hub parts run in %s", n, in)
 	}
+}
+
+func namesOf(reports []partreport.Report) string {
+	var replicas []string
+	for _, one := range reports {
+		replicas = append(replicas, one.Replica)
+	}
+	return some(replicas)
 }
 
 func parts(r *Report, report partreport.Report) (well bool) {
 	well = true
 	for _, part := range report.Parts {
-		text := fmt.Sprintf("the hub part of module %s is %s, as %s reported %s ago", part.Module, &part, report.Replica, report.Age())
+		text := fmt.Sprintf("the hub part of module %s is %s in %s since %s", part.Module, &part, report.Replica, part.Since.UTC().Format(time.RFC3339))
 		if part.Message != "" {
 			text += ": " + part.Message
 		}
@@ -234,14 +238,14 @@ func some(names []string) string {
 
 var errNoCRD = errors.New("this program was built without its CRD")
 
-// lease reports whether a hub works. Without leader election, as in dev, there is no lease, and the report on hub parts
-// shows it. In Sharded mode the lease does not expire, and the Leases of the replicas show it.
-func (i Installation) lease(ctx context.Context, r *Report, report *partreport.Report) {
+// lease reports whether a hub works. Without leader election, as in dev, there is no lease; the report on hub parts shows
+// that a hub has worked and has not ended in good order. In Sharded mode the lease does not expire, and the Leases of the replicas show it.
+func (i Installation) lease(ctx context.Context, r *Report, reports []partreport.Report) {
 	var lease coordinationv1.Lease
 	err := i.Hub.Get(ctx, client.ObjectKey{Namespace: i.Namespace, Name: i.Lease}, &lease)
 	switch {
-	case apierrors.IsNotFound(err) && report != nil && !report.Old():
-		r.ok(checkLease, "hub %s works without the lease %s/%s, as it reported %s ago", report.Replica, i.Namespace, i.Lease, report.Age())
+	case apierrors.IsNotFound(err) && len(reports) > 0:
+		r.ok(checkLease, "hub %s works without the lease %s/%s, unless it was killed", namesOf(reports), i.Namespace, i.Lease)
 		return
 	case apierrors.IsNotFound(err):
 		r.warn(checkLease, "start a hub, or ignore this if yours runs without --leader-elect", "there is no lease %s/%s", i.Namespace, i.Lease)

@@ -13,11 +13,13 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/duration"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/partreport"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // Modules says which modules to print.
@@ -38,7 +40,7 @@ type module struct {
 	clusters []any // of map[string]any
 	in       map[hubv1.ModuleState]int
 	troubled []string
-	parts    partreport.Reports // of the replicas with its hub part
+	parts    []partreport.Report // of the replicas with its hub part
 }
 
 // Print writes the modules to w. An unknown name is an error.
@@ -66,13 +68,12 @@ func (m *module) hubParts() []any {
 		all = append(all, map[string]any{
 			"state": part.State, "reason": part.Reason, "message": part.Message,
 			"since": part.Since.UTC().Format(time.RFC3339), "replica": report.Replica,
-			"reported": report.Written.UTC().Format(time.RFC3339),
 		})
 	}
 	return all
 }
 
-func (m Modules) count(clusters []hubv1.Cluster, reports partreport.Reports) map[string]*module {
+func (m Modules) count(clusters []hubv1.Cluster, reports []partreport.Report) map[string]*module {
 	all := map[string]*module{}
 	of := func(name string) *module {
 		if all[name] == nil {
@@ -97,7 +98,7 @@ func (m Modules) count(clusters []hubv1.Cluster, reports partreport.Reports) map
 	}
 	for _, report := range reports {
 		for _, part := range report.Parts {
-			of(part.Module).parts = reports.Of(part.Module)
+			of(part.Module).parts = reportsOf(part.Module, reports)
 		}
 	}
 	return all
@@ -121,10 +122,10 @@ func (m Modules) pick(all map[string]*module) ([]*module, error) {
 	return picked, errors.Join(errs...)
 }
 
-func (m Modules) list(found []*module, reports partreport.Reports) output.List {
+func (m Modules) list(found []*module, reports []partreport.Report) output.List {
 	list := output.List{
 		Kind: "Module", Resource: "module",
-		Columns: []string{"Name", "Running", "Waiting", "Failed", "Hub part", "Reported", "Description"},
+		Columns: []string{"Name", "Running", "Waiting", "Failed", "Hub part", "Since", "Description"},
 		Wide:    []string{"Not running in", "Message of the hub part"},
 	}
 	for _, one := range found {
@@ -132,7 +133,7 @@ func (m Modules) list(found []*module, reports partreport.Reports) output.List {
 		if !ok {
 			description = "<not in this program>"
 		}
-		part, reported, message := one.hubPart(reports)
+		part, since, message := one.hubPart(reports)
 		fields := map[string]any{"description": m.Known[one.name], "clusters": one.clusters}
 		if parts := one.hubParts(); len(parts) > 0 {
 			fields["hubPart"], fields["hubParts"] = parts[0], parts
@@ -140,15 +141,14 @@ func (m Modules) list(found []*module, reports partreport.Reports) output.List {
 		list.Items = append(list.Items, output.Item{Name: one.name, Fields: fields, Cells: []any{
 			one.name, fmt.Sprintf("%d/%d", one.in[hubv1.ModuleRunning], len(one.clusters)),
 			fmt.Sprint(one.in[hubv1.ModuleWaiting]), fmt.Sprint(one.in[hubv1.ModuleFailed]),
-			part, reported, description, strings.Join(one.troubled, ", "), message,
+			part, since, description, strings.Join(one.troubled, ", "), message,
 		}})
 	}
 	return list
 }
 
-// hubPart returns the state of the hub part of the module, how long ago the hub reported it, and its messages. The state of
-// an old report is not known to be still true.
-func (m *module) hubPart(reports partreport.Reports) (state, reported, message string) {
+// hubPart returns the state of the hub part of the module, how long it has been that, and its messages.
+func (m *module) hubPart(reports []partreport.Report) (state, since, message string) {
 	const none, unknown = "<none>", "<unknown>"
 	switch {
 	case len(reports) == 0:
@@ -156,14 +156,54 @@ func (m *module) hubPart(reports partreport.Reports) (state, reported, message s
 	case len(m.parts) == 0:
 		return none, none, ""
 	}
-	if state = m.parts.Summary(m.name); m.parts.Old() {
-		state = unknown + ", was " + state
-	}
-	var messages []string
+	var changed time.Time
 	for _, report := range m.parts {
-		if text := report.Of(m.name).Message; text != "" && !slices.Contains(messages, text) {
-			messages = append(messages, text)
+		if at := report.Of(m.name).Since.Time; changed.Before(at) {
+			changed = at
 		}
 	}
-	return state, m.parts.Latest().Age() + " ago", strings.Join(messages, "; ")
+	state, message = HubPart(m.name, reports)
+	return state, duration.HumanDuration(max(0, time.Since(changed))), message
+}
+
+// HubPart returns the state of the hub part of a module in all replicas, which it names if their states differ, and the
+// messages.
+func HubPart(module string, reports []partreport.Report) (state, message string) {
+	in := map[string][]string{}
+	var states, messages []string
+	for _, report := range reportsOf(module, reports) {
+		part := report.Of(module)
+		if text := part.String(); in[text] == nil {
+			states = append(states, text)
+		}
+		in[part.String()] = append(in[part.String()], report.Replica)
+		if part.Message != "" && !slices.Contains(messages, part.Message) {
+			messages = append(messages, part.Message)
+		}
+	}
+	if len(states) > 1 {
+		for i, text := range states {
+			states[i] = text + " in " + strings.Join(in[text], " and ")
+		}
+	}
+	return strings.Join(states, ", "), strings.Join(messages, "; ")
+}
+
+// reportsOf leaves out the replicas in which the hub part stands by, unless it does in all.
+func reportsOf(module string, reports []partreport.Report) []partreport.Report {
+	var all, active []partreport.Report
+	for _, report := range reports {
+		part := report.Of(module)
+		if part == nil {
+			continue
+		}
+		all = append(all, report)
+		if part.State != state.ModuleStandby {
+			active = append(active, report)
+		}
+	}
+	if len(active) > 0 {
+		return active
+	}
+	return all
 }

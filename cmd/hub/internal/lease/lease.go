@@ -17,7 +17,7 @@ import (
 )
 
 // ErrNotLeader says that this hub does not hold the lease, or cannot know that it does.
-var ErrNotLeader = registry.ErrNotLeader
+var ErrNotLeader = registry.ErrStandby
 
 // Options say which lease, and how it is kept. All but Alive and Log are required.
 type Options struct {

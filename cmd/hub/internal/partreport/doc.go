@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /*
-Package partreport reports the state of hub parts in a ConfigMap, for people and commands.
+Package partreport reports the state of hub parts in a ConfigMap with a key for each replica, for people and commands.
 
-	w := partreport.NewWriter(partreport.Options{Client: c, Namespace: n, Replica: r, Parts: parts, Log: log}, changed)
-	err := manager.Add(w)
+	err := manager.Add(&partreport.Writer{Client: c, Namespace: n, Replica: r, Parts: parts, Log: log})
 
 	reports, err := partreport.Read(ctx, reader, namespace)
 
-The leader writes when it begins to lead, after a change, and every five minutes; a report three times as old is Old.
-Replicas that share the Clusters write a key each, by a merge patch without a version, so that they do not conflict. A
-replica that leaves removes its key, and [Forget] that of a killed one; readers ignore an Old report beside a recent
-one. The hub never reads a report and never waits for it; a failed write is logged once and repeated.
+A replica writes when a state has changed, and removes its key when it ends; [Forget] removes that of a killed one. So a
+report does not tell whether its replica is alive, only since when a state is what it is. The hub never reads a report
+and never waits for it.
 */
 package partreport

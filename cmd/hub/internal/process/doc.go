@@ -26,7 +26,7 @@ hub works while its API server is away (watchretry.go).
 
 A hub whose replicas share the remotes works when the installation has the Lease of leader mode (package mode);
 /readyz?verbose names what it waits for. One of the replicas leads, elected by a lease with the suffix -leader
-(leadership.go), and runs registration (onleader.go) and hub parts OnLeader. Losing that ends only these.
+(leadership.go), and runs registration (onleader.go) and hub parts that run Once. Losing that ends only these.
 
 Run leaves the process's global state alone (signals, klog, loggers), so that two hubs can run in a test; App.Wait of fx would
 take over signals (shutdown.go). Addresses belong to Run and not to a term, so that Kubernetes does not restart a process that

@@ -31,7 +31,7 @@ type leadership struct {
 	elected chan struct{}
 }
 
-var _ registry.Leader = (*leadership)(nil)
+var _ registry.Turn = (*leadership)(nil)
 
 type tenure struct {
 	leads context.Context //nolint:containedctx // Ends with the leadership.
@@ -58,7 +58,7 @@ func newLeadership(o Options, alive func() error) (*leadership, error) {
 	return l, err
 }
 
-// Await and Check are those of registry.Leader.
+// Await and Check are those of registry.Turn.
 func (l *leadership) Await(ctx context.Context) (leads context.Context, ended func(), err error) {
 	for ctx.Err() == nil {
 		l.mu.Lock()
@@ -81,10 +81,10 @@ func (l *leadership) Await(ctx context.Context) (leads context.Context, ended fu
 func (l *leadership) Check() error {
 	candidacy := l.candidacy.Load()
 	if candidacy == nil {
-		return registry.ErrNotLeader
+		return registry.ErrStandby
 	}
 	if err := l.valid(); err != nil {
-		return fmt.Errorf("%w: %w", registry.ErrNotLeader, err)
+		return fmt.Errorf("%w: %w", registry.ErrStandby, err)
 	}
 	return candidacy.Check()
 }
@@ -156,7 +156,7 @@ func (l *leadership) end(t *tenure) {
 		close(t.idle)
 	}
 	l.mu.Unlock()
-	t.end(registry.ErrNotLeader)
+	t.end(registry.ErrStandby)
 	patience := time.NewTimer(l.within)
 	defer patience.Stop()
 	select {

@@ -53,7 +53,7 @@ func stand(t *testing.T, c *fleet.Cluster, identity string, within time.Duration
 		return nil
 	})
 	must(t, err)
-	testkit.ErrorIs(t, one.Check(), registry.ErrNotLeader, "before the start")
+	testkit.ErrorIs(t, one.Check(), registry.ErrStandby, "before the start")
 	one.start(later(t))
 	one.finish = sync.OnceFunc(func() { one.leadership.finish(later(t)) })
 	t.Cleanup(one.finish)
@@ -74,8 +74,8 @@ func (c *candidate) await() (leads context.Context, ended func()) {
 func (c *candidate) expectLost(leads context.Context) {
 	c.t.Helper()
 	testkit.Closed(c.t, "the leadership ends", leads.Done())
-	if !errors.Is(context.Cause(leads), registry.ErrNotLeader) {
-		c.t.Errorf("the leadership ended with %v, want ErrNotLeader", context.Cause(leads))
+	if !errors.Is(context.Cause(leads), registry.ErrStandby) {
+		c.t.Errorf("the leadership ended with %v, want ErrStandby", context.Cause(leads))
 	}
 	c.expectShut()
 }
@@ -91,7 +91,7 @@ func (c *candidate) lose() {
 
 func (c *candidate) expectShut() {
 	c.t.Helper()
-	testkit.ErrorIs(c.t, c.Check(), registry.ErrNotLeader)
+	testkit.ErrorIs(c.t, c.Check(), registry.ErrStandby)
 }
 
 func holderOf(t *testing.T, c *fleet.Cluster) string {

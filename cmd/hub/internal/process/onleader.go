@@ -95,10 +95,10 @@ func (c *onLeader) newManager(work, leads context.Context) (ctrl.Manager, error)
 }
 
 // checkWhile: a leadership lasts, and the replica leads now.
-func checkWhile(leads context.Context, leader registry.Leader) error {
+func checkWhile(leads context.Context, leader registry.Turn) error {
 	err := leader.Check() // In this order, it is about that leadership.
 	if leads.Err() != nil {
-		return registry.ErrNotLeader
+		return registry.ErrStandby
 	}
 	return err
 }

@@ -68,7 +68,7 @@ func (s *testHub) expectRegistered(name string) {
 	})
 }
 
-func (s *testHub) options(leader registry.Leader) Options {
+func (s *testHub) options(leader registry.Turn) Options {
 	s.t.Helper()
 	o, err := Options{Config: s.cluster.Config(), Log: testLog(s.t), CredentialsNamespace: s.name, leader: leader}.withDefaults()
 	must(s.t, err)
@@ -95,7 +95,7 @@ func (s *testHub) run(option fx.Option) (end func()) {
 func TestOnLeader_Registers(t *testing.T) {
 	t.Parallel()
 	s := newTestHub(t)
-	for _, leader := range []registry.Leader{nil, stand(t, s.cluster, "registers", patience)} {
+	for _, leader := range []registry.Turn{nil, stand(t, s.cluster, "registers", patience)} {
 		o := s.options(leader)
 		end := s.run(fx.Options(fx.Supply(o.Log), o.registration()))
 		name := s.name + "-" + rand.String(5)
@@ -147,7 +147,7 @@ func TestOnLeader_ManagerEnds(t *testing.T) {
 	mgr := next()
 	must(t, write(mgr))
 	one.lose()
-	testkit.ErrorIs(t, write(mgr), registry.ErrNotLeader, "a client writes after the leadership")
+	testkit.ErrorIs(t, write(mgr), registry.ErrStandby, "a client writes after the leadership")
 	must(t, write(next()))
-	testkit.ErrorIs(t, write(mgr), registry.ErrNotLeader, "a client of the first leadership writes in the second")
+	testkit.ErrorIs(t, write(mgr), registry.ErrStandby, "a client of the first leadership writes in the second")
 }

@@ -48,8 +48,7 @@ type Options struct {
 	Starting func(remotes int)
 	identity string // identity is the holder in this hub's lease.
 	// leader elects the replica for what runs once; nil if one has all remotes.
-	leader       registry.Leader
-	partsChanged func()
+	leader registry.Turn
 }
 
 // Election is app.Election.

@@ -56,8 +56,7 @@ func parts(o Options, newManager func() (ctrl.Manager, error)) fx.Option {
 func (o Options) hubParts(settings cluster.Settings) registry.HubPartOptions {
 	return registry.HubPartOptions{
 		Provide: fx.Supply(settings, o.NATS),
-		Changed: o.partsChanged,
-		Leader:  o.leader,
+		Once:    o.leader,
 		Manager: func() ctrl.Options {
 			shared := cluster.ManagerOptions(o.CredentialsNamespace)
 			shared.NewClient = nil // A module that may get Secrets need not be allowed to watch them.

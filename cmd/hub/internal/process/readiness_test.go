@@ -14,7 +14,7 @@ func TestNotRunning(t *testing.T) {
 	t.Parallel()
 	got := notRunning([]state.HubPartStatus{
 		{Module: "runs", State: state.ModuleRunning, Reason: state.ReasonRunning},
-		{Module: "waits", State: state.ModuleStandby, Reason: state.ReasonNotLeader},
+		{Module: "waits", State: state.ModuleStandby, Reason: state.ReasonStandby},
 		{Module: "lacks", State: state.ModuleWaiting, Reason: state.ReasonRightsMissing, Message: "the hub lacks: list pods"},
 	})
 	want := []string{"the hub part of module lacks is Waiting (RightsMissing)"}

@@ -79,13 +79,6 @@ func runTerm(ctx context.Context, o Options, scheme *runtime.Scheme, ports *serv
 		options: o, scheme: scheme, site: serving.NewChecks(), election: election, share: share,
 		work: newRunner(ctx), end: newShutdown(),
 	}
-	changed := make(chan struct{}, 1)
-	o.partsChanged = func() {
-		select {
-		case changed <- struct{}{}:
-		default:
-		}
-	}
 	defer ports.Show(nil)
 	defer background(ctx, monitor.Run)()
 	t.app = fx.New(
@@ -102,10 +95,10 @@ func runTerm(ctx context.Context, o Options, scheme *runtime.Scheme, ports *serv
 					return err
 				}
 			}
-			return mgr.Add(partreport.NewWriter(partreport.Options{
+			return mgr.Add(&partreport.Writer{
 				Client: mgr.GetClient(), Namespace: o.CredentialsNamespace, Replica: o.Registry.Replica,
 				Parts: remotes.HubParts, Log: o.Log.WithName("modules"), Leaving: share.leaving, Check: share.check(),
-			}, changed))
+			})
 		}),
 	)
 	if err := t.app.Err(); err != nil {

@@ -138,29 +138,29 @@ func TestInstallation_LeaseOfSharded(t *testing.T) {
 	}
 }
 
-// A hub part that waits until its replica leads is no trouble.
+// A hub part that waits for the turn of its replica is no trouble.
 func TestInstallation_Modules(t *testing.T) {
 	t.Parallel()
 	d := newDiagnosed(t, "hub")
 	runs := partreport.Part{Module: "runs", State: state.ModuleRunning}
-	standsBy := partreport.Part{Module: "stands-by", State: state.ModuleStandby, Reason: state.ReasonNotLeader}
+	standsBy := partreport.Part{Module: "stands-by", State: state.ModuleStandby, Reason: state.ReasonStandby}
 	failed := partreport.Part{Module: "failed", State: state.ModuleFailed, Reason: state.ReasonModuleFailed}
 	reports := &corev1.ConfigMap{Data: map[string]string{}}
 	report := func(replica string, parts ...partreport.Part) {
 		t.Helper()
-		text, err := json.Marshal(partreport.Report{Written: metav1.Now(), Replica: replica, Parts: parts})
+		text, err := json.Marshal(parts)
 		must(t, err)
-		reports.Data["hub-parts."+replica+".json"] = string(text)
+		reports.Data[replica] = string(text)
 	}
 	report("another", runs, standsBy)
 	report("one", runs, standsBy)
 	d.create(reports, partreport.Name, "reports", nil)
-	if levels, text := d.finds("modules"); !slices.Equal(levels, []diagnose.Level{diagnose.OK}) || !strings.Contains(text, "2 hub parts run") {
+	if levels, text := d.finds("modules"); !slices.Equal(levels, []diagnose.Level{diagnose.OK}) || !strings.Contains(text, "2 hub parts run in another, one") {
 		t.Errorf("got %s want that two hub parts run", text)
 	}
 	report("one", runs, standsBy, failed)
 	must(t, d.Hub.Update(t.Context(), reports))
-	if levels, text := d.finds("modules"); !slices.Equal(levels, []diagnose.Level{diagnose.Failure}) || !strings.Contains(text, "module failed is Failed (ModuleFailed)") {
+	if levels, text := d.finds("modules"); !slices.Equal(levels, []diagnose.Level{diagnose.Failure}) || !strings.Contains(text, "module failed is Failed (ModuleFailed) in one since") {
 		t.Errorf("got %s want that one hub part has failed", text)
 	}
 }

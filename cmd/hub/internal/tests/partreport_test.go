@@ -4,20 +4,24 @@ package tests
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/inspect"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/partreport"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
@@ -33,116 +37,222 @@ func clientAs(t *testing.T, name string, rules ...rbacv1.PolicyRule) client.Clie
 	return fleettest.Client(t, user)
 }
 
-// The report is written at the start and after a change, with the permissions of Rules and the permission to create ConfigMaps. It
-// replaces the content of an existing ConfigMap, with the permissions of Rules alone. Without permissions the writer does not fail.
+// writing is a Writer that runs until the test ends or end is called.
+type writing struct {
+	state   atomic.Pointer[string] // of its hub part
+	open    atomic.Bool            // it may write
+	leaving chan struct{}
+	ended   chan struct{}
+	end     func()
+}
+
+func write(t *testing.T, c client.Client, namespace, replica string) *writing {
+	t.Helper()
+	w := &writing{leaving: make(chan struct{}), ended: make(chan struct{})}
+	w.become(state.ModuleWaiting)
+	w.open.Store(true)
+	writer := &partreport.Writer{
+		Client: c, Namespace: namespace, Replica: replica, Log: logr.Discard(), Leaving: w.leaving,
+		Parts: func() []state.HubPartStatus {
+			return []state.HubPartStatus{{Module: "dns", State: *w.state.Load(), Reason: "Why"}}
+		},
+		Check: func() error {
+			if w.open.Load() {
+				return nil
+			}
+			return errors.New("the gate is closed")
+		},
+	}
+	w.end = testkit.Background(t, func(ctx context.Context) error {
+		defer close(w.ended)
+		return writer.Start(ctx)
+	})
+	return w
+}
+
+func (w *writing) become(next string) { w.state.Store(&next) }
+
+// The report is written at the start and after a change, with the permissions of Rules and the permission to create ConfigMaps, or
+// of Rules alone if there is the ConfigMap. It is removed at the end. Without permissions the writer does not fail.
 func TestWriter(t *testing.T) {
 	t.Parallel()
 	admin := fleettest.Client(t, fleettest.Cluster(t, "hub"))
 	create := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create"}}
 	for user, allowed := range map[string][]rbacv1.PolicyRule{
-		"reports": slices.Concat(partreport.Rules(), []rbacv1.PolicyRule{create}), "replaces": partreport.Rules(), "may-not-report": nil,
+		"reports": slices.Concat(partreport.Rules(), []rbacv1.PolicyRule{create}), "patches": partreport.Rules(), "may-not-report": nil,
 	} {
 		namespace := fleettest.Namespace(t, admin, user+"-")
-		if user == "replaces" {
+		if user == "patches" {
 			must(t, admin.Create(t.Context(), &corev1.ConfigMap{
-				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: partreport.Name, Annotations: map[string]string{"example.com/by": "another"}},
-				Data:       map[string]string{"hub-parts.json": "no JSON", "another": "key"},
+				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: partreport.Name}, Data: map[string]string{"one": "no JSON"},
 			}))
 		}
-		states, wake := make(chan string, 2), make(chan struct{}, 1)
-		states <- state.ModuleWaiting
-		w := partreport.NewWriter(partreport.Options{
-			Client: clientAs(t, user, allowed...), Namespace: namespace, Replica: "one", Log: logr.Discard(),
-			Parts: func() []state.HubPartStatus {
-				return []state.HubPartStatus{{Module: "dns", State: <-states, Reason: "Why"}}
-			},
-		}, wake)
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error)
-		go func() { ended <- w.Start(ctx) }()
+		w := write(t, clientAs(t, user, allowed...), namespace, "one")
 		if allowed != nil {
-			expectReport(t, admin, namespace, "Waiting (Why)")
+			expectParts(t, admin, namespace, map[string]string{"one": "Waiting (Why)"})
+			w.become(state.ModuleRunning)
+			expectParts(t, admin, namespace, map[string]string{"one": "Running"})
 		}
-		states <- state.ModuleRunning
-		wake <- struct{}{}
-		if allowed != nil {
-			expectReport(t, admin, namespace, "Running")
-		}
-		testkit.Until(t, "the writer reads the new state", func() bool { return len(states) == 0 })
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("the writer returns %v, which ends the hub", err)
-		}
+		w.end()
+		expectParts(t, admin, namespace, map[string]string{})
 	}
 }
 
-func expectReport(t *testing.T, c client.Client, namespace, state string) {
+// Each replica has a report of its own, and none writes when another one does, nor without a change, nor while it may not. A
+// replica that leaves removes its report, and Forget removes that of one that was killed.
+func TestWriter_Replicas(t *testing.T) {
+	t.Parallel()
+	admin := fleettest.Client(t, fleettest.Cluster(t, "hub"))
+	namespace := fleettest.Namespace(t, admin, "replicas-")
+	must(t, admin.Create(t.Context(), &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: partreport.Name}, Data: map[string]string{"killed": "[]"},
+	}))
+	a, b := write(t, admin, namespace, "a"), write(t, admin, namespace, "b")
+	expectParts(t, admin, namespace, map[string]string{"a": "Waiting (Why)", "b": "Waiting (Why)", "killed": ""})
+	a.become(state.ModuleRunning)
+	expectParts(t, admin, namespace, map[string]string{"a": "Running", "b": "Waiting (Why)", "killed": ""})
+
+	settled := version(t, admin, namespace)
+	a.open.Store(false)
+	a.become(state.ModuleStandby)
+	b.become(state.ModuleFailed)
+	expectParts(t, admin, namespace, map[string]string{"a": "Running", "b": "Failed (Why)", "killed": ""})
+	if n := changes(t, admin, namespace, settled); n != 1 {
+		t.Errorf("a change in one replica is followed by %d writes, want 1", n)
+	}
+
+	close(a.leaving)
+	<-a.ended
+	expectParts(t, admin, namespace, map[string]string{"b": "Failed (Why)", "killed": ""})
+	must(t, partreport.Forget(t.Context(), admin, namespace, "killed"))
+	expectParts(t, admin, namespace, map[string]string{"b": "Failed (Why)"})
+	must(t, partreport.Forget(t.Context(), admin, namespace, "never-was"))
+}
+
+// Replicas that begin at the same time, without a ConfigMap, all report.
+func TestWriter_ReplicasBegin(t *testing.T) {
+	t.Parallel()
+	admin := fleettest.Client(t, fleettest.Cluster(t, "hub"))
+	namespace := fleettest.Namespace(t, admin, "replicas-begin-")
+	want := map[string]string{}
+	for i := range 8 {
+		name := fmt.Sprintf("r%d", i)
+		write(t, admin, namespace, name)
+		want[name] = "Waiting (Why)"
+	}
+	expectParts(t, admin, namespace, want)
+}
+
+// expectParts waits until the states of the hub part in replicas are these; "" is none.
+func expectParts(t *testing.T, c client.Client, namespace string, want map[string]string) {
 	t.Helper()
 	eventually(t, func() error {
-		var written corev1.ConfigMap
-		if err := c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: partreport.Name}, &written); err != nil {
+		reports, err := partreport.Read(t.Context(), c, namespace)
+		if err != nil {
 			return err
 		}
-		if len(written.Data) != 1 || len(written.Annotations) != 0 {
-			return fmt.Errorf("the ConfigMap keeps other content: %v, %v", written.Data, written.Annotations)
+		got := map[string]string{}
+		for _, report := range reports {
+			got[report.Replica] = ""
+			if part := report.Of("dns"); part != nil {
+				got[report.Replica] = part.String()
+			}
 		}
-		reports, err := partreport.Read(t.Context(), c, namespace)
-		report := reports.Latest()
-		if err != nil || report == nil || report.Replica != "one" || report.Old() || report.Of("other") != nil {
-			return fmt.Errorf("the report is %+v: %w", report, err)
-		}
-		if part := report.Of("dns"); part == nil || part.String() != state {
-			return fmt.Errorf("the state is %v, want %s", part, state)
+		if diff := cmp.Diff(want, got); diff != "" {
+			return errors.New(diff)
 		}
 		return nil
 	})
 }
 
-// refusing is a client that refuses the first updates.
+func version(t *testing.T, c client.Client, namespace string) string {
+	t.Helper()
+	var found corev1.ConfigMap
+	must(t, c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: partreport.Name}, &found))
+	return found.ResourceVersion
+}
+
+// changes returns how often the ConfigMap has changed after a version, for which it must have changed.
+func changes(t *testing.T, c client.Client, namespace, since string) int {
+	t.Helper()
+	last := version(t, c, namespace)
+	watching := fleettest.Client(t, fleettest.Cluster(t, "hub"))
+	var all corev1.ConfigMapList
+	all.ResourceVersion = since
+	events, err := watching.Watch(t.Context(), &all, client.InNamespace(namespace), &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: since}})
+	must(t, err)
+	defer events.Stop()
+	n := 0
+	for e := range events.ResultChan() {
+		m, ok := e.Object.(*corev1.ConfigMap)
+		if !ok || m.Name != partreport.Name {
+			continue
+		}
+		if n++; m.ResourceVersion == last {
+			return n
+		}
+	}
+	t.Fatal("the watch has ended")
+	return n
+}
+
+// refusing is a client that refuses the first patches.
 type refusing struct {
 	client.Client
 	refusals int
 	start    time.Time
-	updates  []time.Duration // since start
+	patches  []time.Duration // since start
 }
 
-// Update returns an error, or nothing.
-func (r *refusing) Update(context.Context, client.Object, ...client.UpdateOption) error {
-	r.updates = append(r.updates, time.Since(r.start))
-	if len(r.updates) <= r.refusals {
+// Patch returns an error, or nothing.
+func (r *refusing) Patch(context.Context, client.Object, client.Patch, ...client.PatchOption) error {
+	r.patches = append(r.patches, time.Since(r.start))
+	if len(r.patches) <= r.refusals {
 		return apierrors.NewForbidden(corev1.Resource("configmaps"), partreport.Name, nil)
 	}
 	return nil
 }
 
-// The writer retries by itself until a write succeeds, logs only the first failure, and then refreshes the report.
+// The writer retries by itself until a write succeeds, logs only the first failure, writes nothing more without a change, and
+// removes its report at the end.
 func TestWriter_Retries(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, lines := &refusing{refusals: 2, start: time.Now()}, 0
-		w := partreport.NewWriter(partreport.Options{
+		w := &partreport.Writer{
 			Client: c, Parts: func() []state.HubPartStatus { return nil },
 			Log: funcr.New(func(string, string) { lines++ }, funcr.Options{}),
-		}, nil)
-		const retry, refresh = 30 * time.Second, 5 * time.Minute
-		ctx, cancel := context.WithTimeout(t.Context(), 2*retry+refresh+time.Second)
+		}
+		const retry = 30 * time.Second
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		if err := w.Start(ctx); err != nil {
 			t.Errorf("the writer returns %v, which ends the hub", err)
 		}
-		if want := []time.Duration{0, retry, 2 * retry, 2*retry + refresh}; !slices.Equal(c.updates, want) || lines != 1 {
-			t.Errorf("the writer writes after %v and logs %d lines, want %v and 1", c.updates, lines, want)
+		if want := []time.Duration{0, retry, 2 * retry, time.Hour}; !slices.Equal(c.patches, want) || lines != 1 {
+			t.Errorf("the writer writes after %v and logs %d lines, want %v and 1", c.patches, lines, want)
 		}
 	})
 }
 
-// A report is old if the hub has not refreshed it for too long.
-func TestReport_Old(t *testing.T) {
+// The state of a hub part names the replicas if it differs, and leaves out those in which the hub part stands by.
+func TestHubPart(t *testing.T) {
 	t.Parallel()
-	for age, old := range map[time.Duration]bool{-time.Minute: false, 10 * time.Minute: false, 20 * time.Minute: true} {
-		r := partreport.Report{Written: metav1.NewTime(time.Now().Add(-age))}
-		if r.Old() != old {
-			t.Errorf("a report of %s ago is old: %t", age, r.Old())
+	plan := func(s string) partreport.Part { return partreport.Part{Module: "plan", State: s} }
+	runs := partreport.Part{Module: "act", State: state.ModuleRunning}
+	all := []partreport.Report{
+		{Replica: "a", Parts: []partreport.Part{plan(state.ModuleStandby), runs}},
+		{Replica: "b", Parts: []partreport.Part{plan(state.ModuleRunning), {Module: "act", State: state.ModuleFailed, Reason: "Why", Message: "no database"}}},
+		{Replica: "c", Parts: []partreport.Part{plan(state.ModuleStandby), runs}},
+	}
+	for module, want := range map[string][2]string{
+		"plan": {"Running"}, "act": {"Running in a and c, Failed (Why) in b", "no database"}, "none": {},
+	} {
+		if got, message := inspect.HubPart(module, all); got != want[0] || message != want[1] {
+			t.Errorf("the hub part of %s is %q with %q, want %q", module, got, message, want)
 		}
+	}
+	if got, _ := inspect.HubPart("plan", all[:1]); got != state.ModuleStandby {
+		t.Errorf("a hub part that stands by everywhere is %q", got)
 	}
 }

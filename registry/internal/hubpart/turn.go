@@ -13,45 +13,41 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// A part OnLeader has lives while this replica leads.
-
-// Leader is registry.Leader.
-type Leader interface {
-	Await(ctx context.Context) (leads context.Context, ended func(), err error)
+// Turn is registry.Turn.
+type Turn interface {
+	Await(ctx context.Context) (turn context.Context, ended func(), err error)
 	Check() error
 }
 
-// tenure is a leadership, or, for a part that runs everywhere, the time of the hub.
-type tenure struct {
+// turn is one turn, or, for a part without a Turn, the time of the hub.
+type turn struct {
 	hub   context.Context //nolint:containedctx // Ends when the hub ends.
-	leads context.Context //nolint:containedctx // Ends when this replica no longer leads; nil if the part runs everywhere.
+	lasts context.Context //nolint:containedctx // Ends with the turn; nil without a Turn.
 	work  context.Context //nolint:containedctx // Ends with the first of them.
 }
 
-func (p *part) onLeader() bool { return p.module.OnLeader && p.supervisor.Leader != nil }
-
 func (p *part) run(hub context.Context, first *Run) {
-	if p.onLeader() {
-		for life := first; p.lead(hub, life); life = nil {
+	if p.module.Turn != nil {
+		for life := first; p.takeTurn(hub, life); life = nil {
 		}
 	} else {
-		p.runLives(tenure{hub: hub, work: hub}, first)
+		p.runLives(turn{hub: hub, work: hub}, first)
 	}
 	p.setState(state.ModuleStopped, state.ReasonStopping, "")
 }
 
-// lead runs lives while this replica leads, and reports false at the end of the hub. life was built when the hub
-// started, or is nil.
-func (p *part) lead(hub context.Context, life *Run) bool {
+// takeTurn runs lives in the next turn, and reports false at the end of the hub. life was built when the hub started, or
+// is nil.
+func (p *part) takeTurn(hub context.Context, life *Run) bool {
 	p.standBy()
-	leads, ended, err := p.supervisor.Leader.Await(hub)
+	lasts, ended, err := p.module.Turn.Await(hub)
 	if err != nil {
 		life.discard()
 		return false
 	}
 	work, cancel := context.WithCancelCause(hub)
 	defer cancel(nil)
-	defer context.AfterFunc(leads, func() { cancel(context.Cause(leads)) })()
+	defer context.AfterFunc(lasts, func() { cancel(context.Cause(lasts)) })()
 	if !p.rest(work, 0) {
 		life.discard()
 		ended()
@@ -61,7 +57,7 @@ func (p *part) lead(hub context.Context, life *Run) bool {
 		life = p.next()
 	}
 	p.override(state.HubPartStatus{})
-	lives := p.runLives(tenure{hub: hub, leads: leads, work: work}, life)
+	lives := p.runLives(turn{hub: hub, lasts: lasts, work: work}, life)
 	p.supervisor.running.Go(func() {
 		lives.Wait()
 		ended()
@@ -69,21 +65,21 @@ func (p *part) lead(hub context.Context, life *Run) bool {
 	return hub.Err() == nil
 }
 
-const messageStandby = "the hub part runs in the replica that leads"
+const messageStandby = "it is not the turn of this replica to run the hub part"
 
-func (p *part) standBy() { p.setState(state.ModuleStandby, state.ReasonNotLeader, messageStandby) }
+func (p *part) standBy() { p.setState(state.ModuleStandby, state.ReasonStandby, messageStandby) }
 
 // stateOfModule: a module that fails while its writes are refused has not failed.
 func (l *Run) stateOfModule() state.ModuleStatus {
 	found := l.Modules()[0]
 	if found.State == state.ModuleFailed && l.mayWrite() != nil {
-		return state.ModuleStatus{State: state.ModuleStandby, Reason: state.ReasonNotLeader, Message: messageStandby}
+		return state.ModuleStatus{State: state.ModuleStandby, Reason: state.ReasonStandby, Message: messageStandby}
 	}
 	return found
 }
 
-// runLives returns when the tenure is over; the result waits for the goroutines of all lives.
-func (p *part) runLives(t tenure, life *Run) *sync.WaitGroup {
+// runLives returns when the turn is over; the result waits for the goroutines of all lives.
+func (p *part) runLives(t turn, life *Run) *sync.WaitGroup {
 	lives := &sync.WaitGroup{}
 	for {
 		done := life.Done()
@@ -111,8 +107,8 @@ func (p *part) runLives(t tenure, life *Run) *sync.WaitGroup {
 	}
 }
 
-// reopened waits for a gate that closed because a renewal is late. It reports false when the tenure is over.
-func (p *part) reopened(t tenure, last *Run) bool {
+// reopened waits for a gate that closed because a renewal is late. It reports false when the turn is over.
+func (p *part) reopened(t turn, last *Run) bool {
 	again := time.NewTicker(machine.RetryBase)
 	defer again.Stop()
 	for {
@@ -128,26 +124,26 @@ func (p *part) reopened(t tenure, last *Run) bool {
 	}
 }
 
-// mayWrite's error matches app.ErrNotLeader. The leadership of another life does not count.
+// mayWrite's error matches app.ErrStandby. The turn of another life does not count.
 func (l *Run) mayWrite() error {
-	if !l.part.onLeader() {
+	if l.part.module.Turn == nil {
 		return nil
 	}
-	t := l.tenure.Load()
+	t := l.turn.Load()
 	if t == nil {
-		return app.ErrNotLeader // It has not begun.
+		return app.ErrStandby // It has not begun.
 	}
-	// In this order: while leads has not ended, the leadership that Check knows is that of this life.
-	err := l.part.supervisor.Leader.Check()
-	if t.leads.Err() != nil {
-		return app.ErrNotLeader
+	// In this order: while lasts has not ended, the turn that Check knows is that of this life.
+	err := l.part.module.Turn.Check()
+	if t.lasts.Err() != nil {
+		return app.ErrStandby
 	}
 	return err
 }
 
 // wasRefused: the life may have ended because its writes are refused, or were a moment ago.
 func (l *Run) wasRefused(err error) bool {
-	return l.mayWrite() != nil || l.part.onLeader() && errors.Is(err, app.ErrNotLeader)
+	return l.mayWrite() != nil || l.part.module.Turn != nil && errors.Is(err, app.ErrStandby)
 }
 
 // discard ends a life that has not run; nil has ended.
