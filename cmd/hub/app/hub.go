@@ -16,7 +16,7 @@ import (
 )
 
 // Run runs a hub until ctx ends, or until the hub cannot continue, which is an error: its manager failed, a module
-// asked for the end with fx.Shutdowner, or a part did not stop in time after the loss of the lease. It returns when
+// asked for the end with fx.Shutdowner, or a replica does not fit the installation. It returns when
 // everything that it started has ended, or has had its time to.
 func Run(ctx context.Context, o Options) error { return process.Run(ctx, o.process()) }
 
@@ -30,10 +30,8 @@ func GrantHub(ctx context.Context, admin client.Client, o Options, account rbacv
 		return err
 	}
 	roles := roles.Hub{
-		Namespace: cmp.Or(o.CredentialsNamespace, hubv1.DefaultNamespace), Lease: cmp.Or(o.Election.ID, roles.Lease),
-		LeaseNamespace: o.Election.Namespace,
-		Impersonate:    o.Registry.Impersonate, AppsNamespace: o.Registry.AppsNamespace,
-		Sharded: o.Sharing.Enabled,
+		Namespace:   cmp.Or(o.CredentialsNamespace, hubv1.DefaultNamespace),
+		Impersonate: o.Registry.Impersonate, AppsNamespace: o.Registry.AppsNamespace,
 	}
 	return roles.Grant(ctx, admin, modules, account)
 }

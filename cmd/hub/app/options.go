@@ -10,7 +10,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 	"github.com/clusterfx/clusterfx/reconcilers/entity/natshub"
 	"github.com/clusterfx/clusterfx/registry"
 )
@@ -40,10 +39,6 @@ type Options struct {
 	CrashFile string
 	// Traces is where spans go. Default: nowhere.
 	Traces trace.TracerProvider
-	// Election lets several hubs stand by for each other. Default: a hub that is alone.
-	Election Election
-	// Sharing lets several hubs share the Clusters. Default: a hub that has all of them.
-	Sharing Sharing
 	// NATS is the connection of modules with entities. Default: none.
 	NATS natshub.Options
 	// Registry has the operator's settings for remotes: Policy, Limits, Replica, AllowHub, AllowDuplicates,
@@ -51,50 +46,26 @@ type Options struct {
 	// hub fills in the rest.
 	Registry registry.Options
 
-	stuckAfter time.Duration
-}
-
-// Election configures leader election between hubs.
-type Election struct {
-	// Enabled makes the hub wait for the lease before it works. Default: false.
-	Enabled bool
-	// Namespace and ID name the Lease. Defaults: the credentials namespace, and clusterfx-hub.
-	Namespace, ID string
-	// LeaseDuration is how long another hub waits after the last sign of life, RenewDeadline how long this one works
-	// without having given one, RetryPeriod the time between tries. Defaults: 15 s, 10 s, 2 s.
-	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
-}
-
-// Sharing configures a hub that runs a part of the Clusters beside other replicas. It excludes Election.Enabled, but
-// waits for hubs with Election, whose Namespace, ID and LeaseDuration Election must have. Registry.Replica is required:
-// a DNS label that no other replica has.
-type Sharing struct {
-	// Enabled makes the hub share the Clusters. Default: false.
-	Enabled bool
+	// Alone is for a hub without replicas: it has no lease and writes whenever it runs, so that another hub beside it does harm.
+	// Default: the hub is one of several replicas, which have leases in the credentials namespace. It needs Registry.Replica, a DNS
+	// label: the name of the Pod.
+	Alone bool
+	// Active is how many replicas may run Clusters; the others stand by. Default: 0, all of them. Replicas should have the same.
+	Active int
 	// Labels of this replica. A Cluster with labels in spec.runner runs in a live replica with them. Default: none.
 	Labels map[string]string
-	// Shards is the number of parts of the Clusters, the same for all replicas and forever. Default: 128.
+	// Shards is the number of parts of the Clusters, the same for all replicas and forever. Default: 32.
 	Shards int
 	// LeaseDuration is how long the lease of a replica is unchanged before others take its parts, RenewDeadline how
 	// long a replica works without a renewal, RetryPeriod the time between renewals. Defaults: 10 s, 7 s, 1.5 s.
-	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
-	// LeaveTimeout limits the time in which a replica that ends hands its parts over. Default: 25 s.
-	LeaveTimeout time.Duration
+	// LeaveTimeout limits the time in which a replica that ends hands its parts over (25 s), and after ForgetAfter the lease of a
+	// replica that has ended is removed (a minute).
+	LeaseDuration, RenewDeadline, RetryPeriod, LeaveTimeout, ForgetAfter time.Duration
 
-	forgetAfter time.Duration
+	// StuckAfter is how long a controller of the hub may make no progress before the hub is unhealthy. Default: see registry/liveness.
+	StuckAfter time.Duration
+	// Starting gets, each second, how many remotes a hub that has just begun still starts, and in the end 0. Default: no call.
+	Starting func(remotes int)
 }
 
-func (o Options) process() process.Options {
-	return process.Options{
-		Config: o.Config, Modules: o.Modules, Log: o.Log, CredentialsNamespace: o.CredentialsNamespace,
-		Concurrency: o.Concurrency, RemoveWithin: o.RemoveWithin,
-		MetricsAddress: o.MetricsAddress, HealthAddress: o.HealthAddress, DebugAddress: o.DebugAddress,
-		CrashFile: o.CrashFile, Traces: o.Traces, Election: process.Election(o.Election), Registry: o.Registry, NATS: o.NATS, StuckAfter: o.stuckAfter,
-		Sharing: process.Sharing{
-			Enabled: o.Sharing.Enabled, Labels: o.Sharing.Labels, Shards: o.Sharing.Shards,
-			LeaveTimeout: o.Sharing.LeaveTimeout,
-			ForgetAfter:  o.Sharing.forgetAfter,
-			Timing:       shards.Timing{Duration: o.Sharing.LeaseDuration, Deadline: o.Sharing.RenewDeadline, Retry: o.Sharing.RetryPeriod},
-		},
-	}
-}
+func (o Options) process() process.Options { return process.Options(o) }

@@ -27,7 +27,7 @@ const runExample = `  # Against the current context of the kubeconfig
   %s run
 
   # Two hubs that stand by for each other, outside of a cluster
-  %s run --leader-elect --kubeconfig hub.kubeconfig
+  %s run --alone=false --kubeconfig hub.kubeconfig
 
   # With flags and the configuration of modules in a file
   %s run --config hub.yaml
@@ -79,7 +79,7 @@ func newRun(p Program) *cobra.Command {
 			o.Starting = p.Collector()
 		}
 		o.Log.Info("Starting the hub", "version", project.Version(), "replica", o.Registry.Replica,
-			"server", o.Config.Host, "modules", names(o.Modules), "leaderElection", o.Election.Enabled)
+			"server", o.Config.Host, "modules", names(o.Modules), "alone", o.Alone, "activeReplicas", o.Active)
 		if err := process.Run(cmd.Context(), o); err != nil {
 			o.Log.Error(advise(err), "The hub ended")
 			return codeOf(err)

@@ -19,7 +19,6 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/replica"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/serving"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 	"github.com/clusterfx/clusterfx/reconcilers/entity/natshub"
@@ -33,7 +32,6 @@ const AppsNamespaceHelp = "With --impersonate-apps, the namespace of the Service
 // Flags are the flags of the command run.
 type Flags struct {
 	connection connection
-	mode       Mode // of the replicas
 	Options    process.Options
 	log        logging.Options
 	format     string
@@ -52,8 +50,7 @@ func Bind(set *pflag.FlagSet, modules []registry.Module) *Flags {
 		"File of kind "+Kind+" with flags and the configuration of modules. Default: none")
 	f.connection.bind(set)
 	f.bindHub()
-	f.bindElection()
-	f.bindSharing()
+	f.bindReplicas()
 	f.bindPolicy()
 	BindNATS(set, &f.Options.NATS)
 	set.StringVar(&f.Options.NATS.Secret, "nats-secret", "",
@@ -91,75 +88,44 @@ func (f *Flags) bindHub() {
 	f.set.Lookup("replica-name").DefValue = "" // The text says it, and is the same everywhere.
 }
 
-func (f *Flags) bindElection() {
-	e := &f.Options.Election
-	f.set.BoolVar(&e.Enabled, "leader-elect", inPod(),
-		"Wait for a lease before working, so that several hubs can stand by for each other. "+
-			"Default: true in a Pod, false elsewhere")
-	f.set.Lookup("leader-elect").DefValue = "false" // The text says it.
-	f.set.StringVar(&e.Namespace, "leader-elect-namespace", "",
-		"Namespace of the lease. Default: the credentials namespace")
-	f.set.StringVar(&e.ID, "leader-elect-id", roles.Lease, "Name of the lease")
-	f.set.DurationVar(&e.LeaseDuration, "leader-elect-lease-duration", process.DefaultLeaseDuration,
-		"How long a standby waits after the leader's last sign of life")
-	f.set.DurationVar(&e.RenewDeadline, "leader-elect-renew-deadline", process.DefaultRenewDeadline,
-		"How long the leader works without having renewed its lease")
-	f.set.DurationVar(&e.RetryPeriod, "leader-elect-retry-period", process.DefaultRetryPeriod,
-		"Time between tries to get or renew the lease")
-}
+const aloneFlag, activeFlag, shardsFlag, labelsFlag = "alone", "active-replicas", "shards", "replica-labels"
 
-// Mode is what several replicas of a hub do, as the value of a flag.
-type Mode string
-
-// Modes of several replicas of a hub.
-const (
-	ModeLeader  Mode = "Leader"
-	ModeSharded Mode = "Sharded"
-)
-
-// Bind adds the flag of the mode, whose default is ModeLeader.
-func (m *Mode) Bind(set *pflag.FlagSet, what string) {
-	set.StringVar((*string)(m), modeFlag, string(ModeLeader), what)
-}
-
-const modeFlag, shardsFlag = "replicas-mode", "shards"
-
-// Check returns an error unless the mode is one of these.
-func (m *Mode) Check() error {
-	if *m != ModeLeader && *m != ModeSharded {
-		return fmt.Errorf("--%s=%q is not a mode: use %s or %s", modeFlag, string(*m), ModeLeader, ModeSharded)
-	}
-	return nil
-}
-
-func (f *Flags) bindSharing() {
-	f.mode.Bind(f.set, "What several replicas of the hub do: "+string(ModeLeader)+" (one works, the others stand by) or "+string(ModeSharded)+
-		" (each runs a part of the Clusters)")
-	BindShards(f.set, &f.Options.Sharing.Shards)
-	f.set.StringToStringVar(&f.Options.Sharing.Labels, labelsFlag, nil,
-		"Labels of this replica in the mode "+string(ModeSharded)+", as `key=value`, separated by commas. A Cluster with spec.runner.matchLabels runs in a replica "+
+func (f *Flags) bindReplicas() {
+	o := &f.Options
+	f.set.BoolVar(&o.Alone, aloneFlag, !inPod(),
+		"This hub has no replicas and no lease: another hub beside it does harm. Default: false in a Pod, true elsewhere")
+	f.set.Lookup(aloneFlag).DefValue = "false" // The text says it.
+	BindActive(f.set, &o.Active)
+	BindShards(f.set, &o.Shards)
+	f.set.StringToStringVar(&o.Labels, labelsFlag, nil,
+		"Labels of this replica, as `key=value`, separated by commas. A Cluster with spec.runner.matchLabels runs in a replica "+
 			"with these labels. Default: none")
 	f.set.Lookup(labelsFlag).DefValue = "" // The help says it already.
 }
 
-const labelsFlag = "replica-labels"
+// BindActive adds the flag of the number of active replicas.
+func BindActive(set *pflag.FlagSet, n *int) {
+	set.IntVar(n, activeFlag, 1, "How many replicas of the hub run Clusters, each a part of them; the others stand by. 0 means all")
+}
 
 // BindShards adds the flag of the number of shards.
 func BindShards(set *pflag.FlagSet, n *int) {
 	set.IntVar(n, shardsFlag, shards.DefaultCount,
-		"Number of parts of the Clusters in the mode "+string(ModeSharded)+". It is the same for all replicas and never changes")
+		"Number of parts of the Clusters. It is the same for all replicas and never changes")
 }
 
-// CheckShards returns an error unless an installation can have this number of shards.
-func CheckShards(n int) error {
-	if n > replica.MaxCount {
-		return fmt.Errorf("--%s=%d: use %d or fewer, because each shard is an object in the hub's cluster; "+
-			"more than ten times the number of replicas is enough", shardsFlag, n, replica.MaxCount)
+// CheckReplicas returns an error unless an installation can have these numbers of active replicas and of shards.
+func CheckReplicas(active, count int) error {
+	var errs []error
+	if count > replica.MaxCount {
+		errs = append(errs, fmt.Errorf("--%s=%d: use %d or fewer, because each shard is an object in the hub's cluster; "+
+			"more than ten times the number of replicas is enough", shardsFlag, count, replica.MaxCount))
 	}
-	return checkAtLeastOne(shardsFlag, n)
+	if active < 0 || active > count {
+		errs = append(errs, fmt.Errorf("--%s=%d: use a number from 1 to that of --%s, %d, or 0 for all replicas", activeFlag, active, shardsFlag, count))
+	}
+	return errors.Join(append(errs, checkAtLeastOne(shardsFlag, count))...)
 }
-
-func (f *Flags) isSharded() bool { return f.mode == ModeSharded }
 
 func (f *Flags) bindPolicy() {
 	p := &f.Options.Registry.Policy
@@ -214,9 +180,6 @@ func (f *Flags) Complete(w io.Writer) (process.Options, error) {
 		return process.Options{}, err
 	}
 	o := f.Options
-	if f.isSharded() {
-		o.Sharing.Enabled, o.Election.Enabled = true, false
-	}
 	var err error
 	f.log.Format = logging.Format(f.format)
 	if o.Log, err = logging.New(w, f.log); err != nil {

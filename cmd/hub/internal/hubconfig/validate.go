@@ -18,9 +18,7 @@ import (
 	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/client-go/tools/leaderelection"
 
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/serving"
 	"github.com/clusterfx/clusterfx/reconcilers/entity/natshub"
@@ -34,7 +32,7 @@ func (f *Flags) validate() error {
 	o := f.Options
 	return errors.Join(
 		checkName("credentials-namespace", o.CredentialsNamespace, validation.IsDNS1123Label),
-		CheckAppsNamespace(o.Registry.Impersonate, o.Registry.AppsNamespace, o.CredentialsNamespace, o.Election.Namespace),
+		CheckAppsNamespace(o.Registry.Impersonate, o.Registry.AppsNamespace, o.CredentialsNamespace),
 		checkAtLeastOne("concurrency", o.Concurrency),
 		checkAtLeastOne("max-concurrent-starts", o.Registry.Limits.Starts),
 		checkAtLeastOne("max-objects-per-cluster", o.Registry.Limits.MaxObjects),
@@ -45,8 +43,7 @@ func (f *Flags) validate() error {
 		checkAddress("health-probe-bind-address", o.HealthAddress),
 		checkAddress("debug-bind-address", o.DebugAddress),
 		checkAddresses(o.MetricsAddress, o.HealthAddress),
-		checkElection(o.Election),
-		f.checkSharing(),
+		f.checkReplicas(),
 		checkNATS(o.NATS),
 	)
 }
@@ -58,32 +55,13 @@ func checkNATS(o natshub.Options) error {
 	return nil
 }
 
-func checkElection(e process.Election) error {
-	errs := []error{checkName("leader-elect-id", e.ID, validation.IsDNS1123Subdomain)}
-	if e.Namespace != "" {
-		errs = append(errs, checkName("leader-elect-namespace", e.Namespace, validation.IsDNS1123Label))
-	}
-	errs = append(errs, CheckPositive("leader-elect-retry-period", e.RetryPeriod))
-	if longest := float64(e.RetryPeriod) * leaderelection.JitterFactor; float64(e.RenewDeadline) <= longest {
-		errs = append(errs, fmt.Errorf("--leader-elect-renew-deadline=%s leaves no time for a second try: "+
-			"use more than %g times --leader-elect-retry-period=%s", e.RenewDeadline, leaderelection.JitterFactor, e.RetryPeriod))
-	}
-	if e.LeaseDuration <= e.RenewDeadline {
-		errs = append(errs, fmt.Errorf("--leader-elect-lease-duration=%s: use more than --leader-elect-renew-deadline=%s, "+
-			"or a standby takes over from a leader that still tries", e.LeaseDuration, e.RenewDeadline))
-	}
-	return errors.Join(errs...)
-}
-
-func (f *Flags) checkSharing() error {
-	if err := f.mode.Check(); err != nil || !f.isSharded() {
+func (f *Flags) checkReplicas() error {
+	o := f.Options
+	err := errors.Join(CheckReplicas(o.Active, o.Shards), checkLabels(labelsFlag, o.Labels))
+	if o.Alone {
 		return err
 	}
-	return errors.Join(
-		CheckShards(f.Options.Sharing.Shards),
-		checkName("replica-name", f.Options.Registry.Replica, validation.IsDNS1123Label),
-		checkLabels(labelsFlag, f.Options.Sharing.Labels),
-	)
+	return errors.Join(err, checkName("replica-name", o.Registry.Replica, validation.IsDNS1123Label))
 }
 
 func checkLabels(flag string, labels map[string]string) error {
@@ -103,14 +81,13 @@ func checkName(flag, value string, problems func(string) []string) error {
 	return nil
 }
 
-// CheckAppsNamespace refuses a namespace that cannot be one, or holds something else. The Lease's is "" in the
-// credentials namespace.
-func CheckAppsNamespace(impersonate bool, namespace, credentials, lease string) error {
+// CheckAppsNamespace refuses a namespace that cannot be one, or holds something else.
+func CheckAppsNamespace(impersonate bool, namespace, credentials string) error {
 	if !impersonate {
 		return nil
 	}
 	namespace = cmp.Or(namespace, roles.AppsNamespace(credentials))
-	if namespace == credentials || namespace == lease || namespace == metav1.NamespaceDefault || strings.HasPrefix(namespace, "kube-") {
+	if namespace == credentials || namespace == metav1.NamespaceDefault || strings.HasPrefix(namespace, "kube-") {
 		return fmt.Errorf("--apps-namespace=%q: use a namespace that holds nothing else: the hub may act as every ServiceAccount in it", namespace)
 	}
 	return checkName("apps-namespace", namespace, validation.IsDNS1123Label)

@@ -40,37 +40,36 @@ type managerOptions struct {
 }
 
 // newManager sends no request before it is started.
-func (t *term) newManager() (ctrl.Manager, error) {
-	options := t.managerOptions()
+func (h *hub) newManager() (ctrl.Manager, error) {
+	options := h.managerOptions()
 	options.config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return &watchRetry{next: next, log: t.options.Log}
+		return &watchRetry{next: next, log: h.options.Log}
 	})
-	t.election.guard(&options)
-	t.share.guard(&options)
+	h.share.guard(&options)
 	inner, err := ctrl.NewManager(options.config, options.Options)
 	if err != nil {
 		return nil, err
 	}
-	mgr, ready := &hubManager{Manager: inner, site: t.site}, &readiness{}
+	mgr, ready := &hubManager{Manager: inner, site: h.site}, &readiness{}
 	if err := mgr.Add(ready); err != nil {
 		return nil, err
 	}
-	monitor := t.options.Registry.Monitor
+	monitor := h.options.Registry.Monitor
 	if err := mgr.AddHealthzCheck("progress", func(*http.Request) error { return monitor.Err() }); err != nil {
 		return nil, err
 	}
 	return mgr, mgr.AddReadyzCheck("caches", ready.check)
 }
 
-func (t *term) managerOptions() managerOptions {
-	skip, graceful := true, t.options.stopTimeout()
-	shared := cluster.ManagerOptions(t.options.CredentialsNamespace)
-	return managerOptions{config: rest.CopyConfig(t.options.Config), Options: ctrl.Options{
-		Scheme: t.scheme,
-		Logger: t.options.Log,
+func (h *hub) managerOptions() managerOptions {
+	skip, graceful := true, h.options.stopTimeout()
+	shared := cluster.ManagerOptions(h.options.CredentialsNamespace)
+	return managerOptions{config: rest.CopyConfig(h.options.Config), Options: ctrl.Options{
+		Scheme: h.scheme,
+		Logger: h.options.Log,
 		NewCache: func(config *rest.Config, options cache.Options) (cache.Cache, error) {
 			inner, err := cache.New(config, options)
-			return &hubCache{Cache: inner, life: t.work.life}, err
+			return &hubCache{Cache: inner, life: h.work.life}, err
 		},
 		Cache:     shared.Cache,
 		Client:    shared.Client,
@@ -121,7 +120,7 @@ type hubValues struct {
 	Traces     trace.TracerProvider
 }
 
-func newHubValues(mgr ctrl.Manager, o Options) hubValues {
+func newHubValues(mgr ctrl.Manager, o hubOptions) hubValues {
 	traces := o.Traces
 	if traces == nil {
 		traces = noop.NewTracerProvider()

@@ -11,7 +11,6 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
-	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/features"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,14 +18,13 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/serving"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 	"github.com/clusterfx/clusterfx/reconcilers/cluster"
 	"github.com/clusterfx/clusterfx/reconcilers/entity/natshub"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// Options are those of app.Options, and those of the program.
+// Options are those of app.Options, in its order.
 type Options struct {
 	Config               *rest.Config
 	Modules              []registry.Module
@@ -39,53 +37,38 @@ type Options struct {
 	DebugAddress         string
 	CrashFile            string
 	Traces               trace.TracerProvider
-	Election             Election
-	Sharing              Sharing
-	Registry             registry.Options
 	NATS                 natshub.Options
-	StuckAfter           time.Duration // StuckAfter is liveness.Options.After.
-	// Starting gets, each second, how many remotes a hub with a new lease still starts, and in the end 0. Default: no call.
-	Starting func(remotes int)
-	identity string // identity is the holder in this hub's lease.
-	// leader elects the replica for what runs once; nil if one has all remotes.
-	leader registry.Turn
+	Registry             registry.Options
+
+	Alone                                                                bool
+	Active                                                               int
+	Labels                                                               map[string]string
+	Shards                                                               int
+	LeaseDuration, RenewDeadline, RetryPeriod, LeaveTimeout, ForgetAfter time.Duration
+
+	StuckAfter time.Duration
+	Starting   func(remotes int)
 }
 
-// Election is app.Election.
-type Election struct {
-	Enabled                                   bool
-	Namespace, ID                             string
-	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
-}
-
-// Sharing is app.Sharing.
-type Sharing struct {
-	Enabled      bool
-	Labels       map[string]string
-	Shards       int
-	Timing       shards.Timing
-	LeaveTimeout time.Duration
-	ForgetAfter  time.Duration
+// hubOptions are the options of a hub that runs.
+type hubOptions struct {
+	Options
+	once, withRemotes registry.Turn // nil for a hub that is alone
 }
 
 // The defaults of Options.
 const (
-	DefaultConcurrency   = 50
-	DefaultRemoveWithin  = 25 * time.Second
-	DefaultLeaseDuration = 15 * time.Second
-	DefaultRenewDeadline = 10 * time.Second
-	DefaultRetryPeriod   = 2 * time.Second
-	defaultStopTimeout   = 10 * time.Second // of an app; see registry.Limits
+	DefaultConcurrency  = 50
+	DefaultRemoveWithin = 25 * time.Second
+	defaultStopTimeout  = 10 * time.Second // of an app; see registry.Limits
 )
 
 func (o Options) withDefaults() (Options, error) {
 	switch {
 	case o.Config == nil:
 		return o, errors.New("a hub needs the Config of its API server")
-	case o.Sharing.Enabled && o.Election.Enabled:
-		return o, errors.New("a hub that shares its Clusters with others has no leader election; disable one of them")
-	case o.Sharing.Enabled && o.Registry.Replica == "":
-		return o, errors.New("a hub that shares its Clusters with others needs a name of its own, Registry.Replica; use the name of the Pod")
+	case !o.Alone && o.Registry.Replica == "":
+		return o, errors.New("a hub that is not alone needs a name, Registry.Replica; use the name of the Pod")
 	}
 	for _, one := range []features.Feature{features.ClientsAllowCBOR, features.ClientsPreferCBOR} {
 		if features.FeatureGates().Enabled(one) { // No client could write custom resources, nor read from a remote that serves CBOR.
@@ -104,14 +87,8 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	o.Registry.CredentialsNamespace = o.CredentialsNamespace
 	o.Registry.AppsNamespace = cmp.Or(o.Registry.AppsNamespace, roles.AppsNamespace(o.CredentialsNamespace))
-	o.Election.Namespace = cmp.Or(o.Election.Namespace, o.CredentialsNamespace)
-	o.Election.ID = cmp.Or(o.Election.ID, roles.Lease)
-	o.Election.LeaseDuration = cmp.Or(o.Election.LeaseDuration, DefaultLeaseDuration)
-	o.Election.RenewDeadline = cmp.Or(o.Election.RenewDeadline, DefaultRenewDeadline)
-	o.Election.RetryPeriod = cmp.Or(o.Election.RetryPeriod, DefaultRetryPeriod)
 	o.Registry.Replica = cmp.Or(o.Registry.Replica, "hub")
 	o.Registry.Limits.StopTimeout = cmp.Or(o.Registry.Limits.StopTimeout, defaultStopTimeout)
-	o.identity = o.Registry.Replica + "_" + string(uuid.NewUUID())
 	if o.Registry.Metrics == nil {
 		o.Registry.Metrics = prometheus.NewRegistry()
 	}

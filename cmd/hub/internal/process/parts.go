@@ -20,14 +20,11 @@ import (
 )
 
 // parts leaves the manager's start to the caller.
-func parts(o Options, newManager func() (ctrl.Manager, error)) fx.Option {
+func parts(o hubOptions, newManager func() (ctrl.Manager, error)) fx.Option {
 	settings := cluster.Settings{
 		Namespace: o.CredentialsNamespace, Concurrency: o.Concurrency,
 		Policy: o.Registry.Policy, HubID: o.Registry.HubID, RemoveWithin: o.RemoveWithin,
 		AggregateMetrics: o.Registry.AggregateMetrics,
-	}
-	if o.Sharing.Enabled {
-		settings.Journal = cluster.JournalOf(o.Registry.Replica)
 	}
 	o.Registry.HubParts = o.hubParts(settings)
 	o.Registry.Explain = clusterstatus.WithAdvice
@@ -53,10 +50,10 @@ func parts(o Options, newManager func() (ctrl.Manager, error)) fx.Option {
 	return fx.Options(all...)
 }
 
-func (o Options) hubParts(settings cluster.Settings) registry.HubPartOptions {
+func (o hubOptions) hubParts(settings cluster.Settings) registry.HubPartOptions {
 	return registry.HubPartOptions{
 		Provide: fx.Supply(settings, o.NATS),
-		Once:    o.leader,
+		Once:    o.once, WithRemotes: o.withRemotes,
 		Manager: func() ctrl.Options {
 			shared := cluster.ManagerOptions(o.CredentialsNamespace)
 			shared.NewClient = nil // A module that may get Secrets need not be allowed to watch them.
@@ -71,12 +68,12 @@ func AppOptions(modules []registry.Module) (fx.Option, error) {
 	if err != nil {
 		return nil, err
 	}
-	return parts(o, func() (ctrl.Manager, error) { return nil, errors.New("the App of a graph has no manager") }), nil
+	return parts(hubOptions{Options: o}, func() (ctrl.Manager, error) { return nil, errors.New("the App of a graph has no manager") }), nil
 }
 
 // HubPartOptions returns the App of a module's hub part, for such tools. modules are the hub's.
 func HubPartOptions(modules []registry.Module, m registry.Module) fx.Option {
-	o := registry.Options{Modules: modules, HubParts: Options{}.hubParts(cluster.Settings{})}
+	o := registry.Options{Modules: modules, HubParts: hubOptions{}.hubParts(cluster.Settings{})}
 	return o.HubPartGraph(m)
 }
 

@@ -48,26 +48,6 @@ func preflight(ctx context.Context, config *rest.Config, scheme *runtime.Scheme)
 	return string(own.UID), nil
 }
 
-// preflightUntil repeats it: a hub that lost its lease has most often lost its API server, too.
-func preflightUntil(ctx context.Context, o Options, scheme *runtime.Scheme) (id string, err error) {
-	said := ""
-	for {
-		id, err := preflight(ctx, o.Config, scheme)
-		if err == nil {
-			return id, nil
-		}
-		if said != err.Error() && ctx.Err() == nil {
-			o.Log.Info("The hub waits until it can work", "problem", err.Error())
-		}
-		said = err.Error()
-		select {
-		case <-time.After(o.Election.RetryPeriod):
-		case <-ctx.Done():
-			return "", context.Cause(ctx)
-		}
-	}
-}
-
 // explain adds advice.
 func explain(ctx context.Context, config *rest.Config, err error) error {
 	switch {

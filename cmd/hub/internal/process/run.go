@@ -41,16 +41,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	convictLast(ctx, o, scheme)
 	o.Registry.Epochs = &atomic.Int64{} // epochs of all terms have distinct numbers
-	for {
-		err := runTerm(ctx, o, scheme, ports)
-		if !errors.Is(err, errDeposed) {
-			return err
-		}
-		o.Log.Info("The hub lost its lease, has stopped everything, and starts over as a standby")
-		if o.Registry.HubID, err = preflightUntil(ctx, o, scheme); err != nil {
-			return nil // ctx has ended before anything was started.
-		}
-	}
+	return runHub(ctx, hubOptions{Options: o}, scheme, ports)
 }
 
 // cause drops the path through the graph, unless the graph is wrong: then the path is the explanation.

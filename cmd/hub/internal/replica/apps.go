@@ -71,7 +71,7 @@ func (l *life) called(shard int, after apps, note func(*shards.Machine)) {
 }
 
 func (l *life) start(ctx context.Context, shard int, as shards.Phase) {
-	l.options.Runner.Start(ctx, shard, as.Epoch, as.AfterEnd)
+	l.options.Runner.Start(ctx, shard, as.Epoch, as.After)
 	l.called(shard, apps{state: started, epoch: as.Epoch}, func(*shards.Machine) {})
 }
 

@@ -12,10 +12,10 @@ import (
 func (p *process) startedAfterEnd() (ended, released int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for shard, afterEnd := range p.afterEnd {
+	for shard, after := range p.after {
 		switch {
 		case p.apps[shard] != "started":
-		case afterEnd:
+		case after != "":
 			ended++
 		default:
 			released++

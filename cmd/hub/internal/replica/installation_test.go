@@ -160,7 +160,7 @@ type process struct {
 	mu         sync.Mutex
 	apps       []string // the state of each shard
 	coldStarts int
-	afterEnd   map[int]bool // of the last start of each shard
+	after      map[int]string        // of the last start of each shard
 	keepsStart atomic.Bool           // Start does not return before its context ends
 	holds      map[int]chan struct{} // shards with a write that is in flight until the channel is closed
 	failures   int                   // calls that shall fail
@@ -211,7 +211,7 @@ func (w *installation) build(name string, change ...func(*Options)) *process {
 	proxy := fleettest.Proxy(w.t, w.cluster.Server())
 	p := &process{
 		w: w, name: name, proxy: proxy, done: make(chan error, 1), stop: make(chan struct{}), cancel: func() {},
-		open: make([]atomic.Int64, len(w.uids)), apps: make([]string, len(w.uids)), holds: map[int]chan struct{}{}, afterEnd: map[int]bool{},
+		open: make([]atomic.Int64, len(w.uids)), apps: make([]string, len(w.uids)), holds: map[int]chan struct{}{}, after: map[int]string{},
 	}
 	o := Options{
 		Config: w.through(proxy), Namespace: w.namespace, Pod: name, Count: len(w.uids) - 1, Timing: quick(), Runner: p,
@@ -328,12 +328,12 @@ func (p *process) Warm(ctx context.Context, shard int) error {
 	return nil
 }
 
-func (p *process) Start(ctx context.Context, shard int, _ int64, afterEnd bool) {
+func (p *process) Start(ctx context.Context, shard int, _ int64, after string) {
 	if p.keepsStart.Load() {
 		<-ctx.Done()
 	}
 	p.mu.Lock()
-	p.afterEnd[shard] = afterEnd
+	p.after[shard] = after
 	if p.apps[shard] == "" {
 		p.coldStarts++
 	}

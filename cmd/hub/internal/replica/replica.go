@@ -34,9 +34,9 @@ type Apps interface {
 	// needs, but must return soon after ctx ends. After an error Drain follows, or Start, which continues with what Warm has built.
 	Warm(ctx context.Context, shard int) error
 	// Start lets the apps of a held shard write whenever the gate is open. It builds those that Warm has not, does not wait for
-	// them, and must return soon after ctx ends, with the epoch or the life. afterEnd says that the holder before has ended
-	// without a release, perhaps crashed by an app that it was starting.
-	Start(ctx context.Context, shard int, epoch int64, afterEnd bool)
+	// them, and must return soon after ctx ends, with the epoch or the life. after is the Lease of the holder before if that has
+	// ended without a release, perhaps crashed by an app that it was starting.
+	Start(ctx context.Context, shard int, epoch int64, after string)
 	// Drain ends the apps of a shard, in whatever state, and returns nil when none of their writes is in flight; no write begins
 	// until the next Start. After an error, also of ctx, it is called again, and the shard is not released.
 	Drain(ctx context.Context, shard int) error
@@ -47,10 +47,10 @@ type Options struct {
 	Config    *rest.Config // Config is without a gate; a Replica makes its own clients.
 	Namespace string       // Namespace has all objects of the installation.
 	// Pod is the name of the Pod, a DNS label without the prefix clusterfx-shard; elsewhere a name that should be unique.
-	Pod    string
-	Active int               // Active is how many replicas may have shards; 0 for all. That of the assigner holds.
-	Labels map[string]string // Labels are for pins, and shown in the Lease. Default: none.
-	Version   string            // Version is for people, in the Lease. Default: none.
+	Pod     string
+	Active  int               // Active is how many replicas may have shards; 0 for all. That of the assigner holds.
+	Labels  map[string]string // Labels are for pins, and shown in the Lease. Default: none.
+	Version string            // Version is for people, in the Lease. Default: none.
 	// Pins returns wanted labels of a shard's replica, about once a second for the assigner. It must not block. Default: none.
 	Pins  func() shards.Pins
 	Count int // Count of shards with Clusters, the same for all replicas forever. Default: shards.DefaultCount.

@@ -29,26 +29,19 @@ import (
 
 // Hub is the hub that the roles are for.
 type Hub struct {
-	Namespace, Lease string
-	// LeaseNamespace has the Lease; empty for the credentials namespace.
-	LeaseNamespace string
-	Impersonate    bool
+	Namespace   string
+	Impersonate bool
 	// AppsNamespace has the ServiceAccounts of the apps.
 	AppsNamespace string
-	// Sharded is for replicas that share the Clusters.
-	Sharded bool
 }
 
-// Names of the roles, and of the hub's Lease unless another one is chosen.
+// Names of the roles.
 const (
 	HubRole = "clusterfx-hub"
-	// ShardingRole is the Role of replicas that share the Clusters.
-	ShardingRole = "clusterfx-hub-sharding"
 	// ModulesRole is the Role in each namespace of Rules.Modules.
 	ModulesRole = "clusterfx-hub-modules"
 	// AppsRole is the ClusterRole of the apps, and their Role in these namespaces.
 	AppsRole = "clusterfx-apps"
-	Lease    = "clusterfx-hub"
 
 	remoteRole = "clusterfx-remote"
 )
@@ -56,50 +49,19 @@ const (
 // AppsNamespace returns the default namespace of the apps' ServiceAccounts: the hub's, with -apps.
 func AppsNamespace(hub string) string { return hub + "-apps" }
 
-// LeaderLease names the Lease of the leader among replicas that share the Clusters, beside the hub's Lease.
-func LeaderLease(lease string) string { return lease + "-leader" }
-
 // Roles returns the roles in the hub's cluster, in an order in which they can be created.
 func (h *Hub) Roles(modules []registry.Module) []client.Object {
 	var all []client.Object
 	if h.Impersonate {
 		all = h.ofApps(modules)
 	}
-	rules := OfHub(modules, h.Lease)
-	roles := []*rbacv1.Role{role(h.Namespace, HubRole, rules.Own), role(metav1.NamespaceDefault, HubRole, rules.Events)}
-	if h.electsElsewhere() {
-		roles[0].Rules = merged(slices.Concat(ownRules(), rules.ownOfModules))
-		inLease := role(h.LeaseNamespace, HubRole, slices.Concat(leaseRules(h.Lease), cluster.EventRules()))
-		if h.LeaseNamespace == metav1.NamespaceDefault {
-			roles[1] = inLease // which has the rules for events, too
-		} else {
-			roles = append(roles, inLease)
-		}
-	}
-	if h.Sharded {
-		roles = append(roles, h.ofReplicas()...)
-	}
+	rules := OfHub(modules)
 	all = append(all, clusterRole(HubRole, rules.Everywhere))
-	for _, one := range roles {
-		all = append(all, one)
-	}
+	all = append(all, role(h.Namespace, HubRole, rules.Own), role(metav1.NamespaceDefault, HubRole, rules.Events))
 	for _, needed := range rules.Modules {
 		all = append(all, roleFor(ModulesRole, needed))
 	}
 	return all
-}
-
-func (h *Hub) electsElsewhere() bool {
-	return h.LeaseNamespace != "" && h.LeaseNamespace != h.Namespace
-}
-
-func (h *Hub) ofReplicas() []*rbacv1.Role {
-	if h.electsElsewhere() {
-		return []*rbacv1.Role{
-			role(h.Namespace, ShardingRole, shardingRules()), role(h.LeaseNamespace, ShardingRole, leaderRules(h.Lease)),
-		}
-	}
-	return []*rbacv1.Role{role(h.Namespace, ShardingRole, slices.Concat(shardingRules(), leaderRules(h.Lease)))}
 }
 
 func (h *Hub) apps() string { return cmp.Or(h.AppsNamespace, AppsNamespace(h.Namespace)) }
@@ -157,48 +119,20 @@ func role(namespace, name string, rules []rbacv1.PolicyRule) *rbacv1.Role {
 type Rules struct {
 	// Own is for the namespace of the hub, Events for the namespace default.
 	Everywhere, Own, Events []rbacv1.PolicyRule
-	// Sharding is for the namespace of the hub, if replicas share the Clusters.
-	Sharding []rbacv1.PolicyRule
 	// Apps are for the whole cluster, if the apps act as ServiceAccounts.
 	Apps []rbacv1.PolicyRule
-	// ownOfModules are the permissions in Own that modules need.
-	ownOfModules []rbacv1.PolicyRule
 	// Modules need these in other namespaces, which must exist.
 	Modules []rbac.NamespacedRules
 }
 
-func leaseRules(lease string) []rbacv1.PolicyRule {
-	leases := func(verbs ...string) rbacv1.PolicyRule {
-		return rbacv1.PolicyRule{APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, Verbs: verbs}
-	}
-	named := leases("get", "update")
-	named.ResourceNames = []string{lease}
-	return []rbacv1.PolicyRule{leases("create"), named}
-}
-
-// leaderRules are beside those of the hub's Lease, which allow to create any Lease.
-func leaderRules(lease string) []rbacv1.PolicyRule {
-	return leaseRules(LeaderLease(lease))[1:]
-}
-
-// shardingRules leave out the Lease of the leader.
-func shardingRules() []rbacv1.PolicyRule {
-	return merged(slices.Concat(replica.Rules(), cluster.ReplicaRules()))
-}
-
-// ownRules leave out the Lease.
-func ownRules() []rbacv1.PolicyRule {
-	return slices.Concat(cluster.CredentialsRules(), partreport.Rules(), renewal.Rules(), cluster.EventRules())
-}
-
-// OfHub returns the permissions of a hub with these modules, and a Lease of this name, in its own cluster.
-func OfHub(modules []registry.Module, lease string) *Rules {
+// OfHub returns the permissions of a hub with these modules in its own cluster.
+func OfHub(modules []registry.Module) *Rules {
+	create := rbacv1.PolicyRule{APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, Verbs: []string{"create"}}
 	rules := &Rules{
 		Everywhere: cluster.Rules(),
-		Own:        merged(slices.Concat(ownRules(), leaseRules(lease))),
-		Events:     cluster.EventRules(),
-
-		Sharding: slices.Concat(shardingRules(), leaderRules(lease)),
+		Own: merged(slices.Concat(
+			cluster.CredentialsRules(), partreport.Rules(), renewal.Rules(), cluster.EventRules(), []rbacv1.PolicyRule{create}, replica.Rules())),
+		Events: cluster.EventRules(),
 	}
 	for _, needed := range rbac.HubRules(modules...) {
 		needed.Rules = merged(needed.Rules)
@@ -208,7 +142,6 @@ func OfHub(modules []registry.Module, lease string) *Rules {
 			rules.Apps = needed.Rules
 		case registry.CredentialsNamespace:
 			rules.Own = merged(append(rules.Own, needed.Rules...))
-			rules.ownOfModules = needed.Rules
 		default:
 			rules.Modules = append(rules.Modules, needed)
 		}

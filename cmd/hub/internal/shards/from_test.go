@@ -5,7 +5,7 @@ package shards
 import "testing"
 
 // The next holder of a shard learns whether the holder before has ended without a release, whatever that had promised.
-func TestStage_AfterEnd(t *testing.T) {
+func TestStage_After(t *testing.T) {
 	t.Parallel()
 	held := Record{Holder: other, Epoch: 4, Version: "1"}
 	promised := Record{Holder: other, Epoch: 4, Warm: self, Promised: true, Version: "2"}
@@ -34,11 +34,11 @@ func TestStage_AfterEnd(t *testing.T) {
 			}
 			seconds += 10
 		}
-		if m.Stage(0).AfterEnd {
+		if m.Stage(0).After != "" {
 			t.Errorf("%s: it says so before the shard is held", name)
 		}
 		m.SeeRecord(0, Record{Holder: self, Epoch: 5, Version: "5"})
-		if got := m.Stage(0); got.Epoch != 5 || got.AfterEnd != tc.want {
+		if got := m.Stage(0); got.Epoch != 5 || (got.After == other) != tc.want {
 			t.Errorf("%s: got %+v, want %t", name, got, tc.want)
 		}
 	}

@@ -38,7 +38,7 @@ type shard struct {
 	wish   string // the incarnation that shall hold it
 	held   int64  // the epoch in which this incarnation holds it; zero if it does not
 	ended  int64  // the last epoch in which it has ended to hold it
-	after  bool   // the holder before had ended without a release
+	after  string // the holder before, if it had ended without a release
 
 	draining bool // the gate is closed; writes may be in flight
 	damaged  bool // the object is not the record
@@ -98,7 +98,10 @@ func (m *Machine) SeeRecord(number int, r Record) {
 	}
 	s.damaged = false
 	before := s.record
-	after := m.over[before.Holder]
+	after := ""
+	if m.over[before.Holder] {
+		after = before.Holder
+	}
 	if s.record = r; r.Holder != before.Holder {
 		m.forget(before.Holder)
 	}
@@ -159,8 +162,8 @@ func (m *Machine) Draining() []int { return m.where(func(s *shard) bool { return
 // Phase is how far the apps of a shard shall be.
 type Phase struct {
 	Epoch int64 // Epoch in which the shard is held or drained; or zero.
-	// AfterEnd: the holder before has ended without a release, perhaps because of an app that it was starting.
-	AfterEnd bool
+	// After is the holder before if it has ended without a release, perhaps because of an app that it was starting.
+	After    string
 	Draining bool // Draining: the gate is closed and writes may be in flight, until Drained.
 	Warm     bool // Warm: the apps shall be built, or stay built.
 }
@@ -171,7 +174,11 @@ func (m *Machine) Stage(number int) Phase {
 		return Phase{}
 	}
 	s := &m.shards[number]
-	return Phase{Epoch: s.held, AfterEnd: s.held != 0 && s.after, Draining: s.draining, Warm: s.warmth != cold}
+	phase := Phase{Epoch: s.held, Draining: s.draining, Warm: s.warmth != cold}
+	if s.held != 0 {
+		phase.After = s.after
+	}
+	return phase
 }
 
 // Held returns the shards that this incarnation holds or drains.

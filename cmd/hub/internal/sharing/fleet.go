@@ -8,22 +8,25 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/lease"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/replica"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
+	"github.com/clusterfx/clusterfx/internal/writegate"
 	"github.com/clusterfx/clusterfx/reconcilers/cluster"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
@@ -34,16 +37,18 @@ type Options struct {
 	Config *rest.Config
 	// Namespace has the installation.
 	Namespace string
-	Replica   string
+	Replica   string // Replica is the name of the Pod.
+	Active    int    // Active is that of replica.Options.
 	// Labels are for pins. Default: none.
 	Labels       map[string]string
 	Count        int
 	Timing       shards.Timing
 	LeaveTimeout time.Duration
-	Alive        func() error // Alive returns an error while the reconcilers make no progress.
-	Mode         replica.Mode // Mode. Default: always Sharded.
-	// Forget removes what a replica that ended long ago has left, and is called again after an error. Default: nothing.
-	Forget      func(ctx context.Context, replica string) error
+	// StopTimeout is how long the end of what runs once delays its move to another replica at most.
+	StopTimeout time.Duration
+	Alive       func() error // Alive returns an error while the reconcilers make no progress.
+	// Forget and ForgetAfter are those of replica.Options.
+	Forget      func(ctx context.Context, pod string) error
 	ForgetAfter time.Duration
 	Log         logr.Logger
 }
@@ -51,6 +56,7 @@ type Options struct {
 // Remotes is what a Fleet uses of the registry.
 type Remotes interface {
 	Status(name registry.ClusterName) (registry.Status, bool)
+	List() []registry.Status
 	AwaitWrites(ctx context.Context, name registry.ClusterName) error
 }
 
@@ -63,8 +69,8 @@ type Clusters interface {
 
 // Journal is cluster.Journal.
 type Journal interface {
-	Read(ctx context.Context, other string, hasEnded bool) (adopt func(isOurs func(types.UID) bool), err error)
-	Remove(ctx context.Context, other string) error
+	Take(ctx context.Context, has func(types.UID) bool, term int64, crashed string) error
+	LetGo(has func(types.UID) bool)
 }
 
 // Fleet is the share of a hub. It is safe for many goroutines.
@@ -75,17 +81,18 @@ type Fleet struct {
 	count   int
 	log     logr.Logger
 	moves   moves
-	also    func(ctx context.Context, replica string) error // of Options.Forget
+	stop    time.Duration
+	once    *turn // to run what runs once
+	active  *turn // to run what runs beside Clusters
 
 	remotes  Remotes  // set by Attach
 	clusters Clusters // set by Attach
 	journal  Journal  // set by Attach
 
-	mu       sync.RWMutex // protects the fields below; held for map operations only
-	parts    []part
-	names    map[registry.ClusterName]types.UID // as of the last reconcile of each Cluster
-	queue    workqueue.TypedRateLimitingInterface[ctrl.Request]
-	legacies map[shards.Origin]*legacy
+	mu    sync.RWMutex // protects the fields below; held for map operations only
+	parts []part
+	names map[registry.ClusterName]types.UID // as of the last reconcile of each Cluster
+	queue workqueue.TypedRateLimitingInterface[ctrl.Request]
 }
 
 type part struct {
@@ -104,22 +111,23 @@ func New(o Options) (*Fleet, error) {
 	if o.Count == 0 {
 		o.Count = shards.DefaultCount
 	}
-	if o.Forget == nil {
-		o.Forget = func(context.Context, string) error { return nil }
-	}
 	f := &Fleet{
-		name: o.Replica, labels: o.Labels, count: o.Count, log: o.Log, moves: newMoves(), also: o.Forget,
-		parts: make([]part, max(o.Count, 0)), names: map[registry.ClusterName]types.UID{},
-		legacies: map[shards.Origin]*legacy{},
+		name: o.Replica, labels: o.Labels, count: o.Count, log: o.Log, moves: newMoves(), stop: o.StopTimeout,
+		parts: make([]part, max(o.Count, 0)+1), names: map[registry.ClusterName]types.UID{},
 	}
 	for i := range f.parts {
 		f.parts[i].role = cluster.RoleNone
 	}
+	f.once = newTurn(func() error {
+		_, err := f.replica.GateOnce()
+		return err
+	})
+	f.active = newTurn(func() error { return f.replica.Check() })
 	var err error
 	f.replica, err = replica.New(replica.Options{
-		Config: o.Config, Namespace: o.Namespace, Name: o.Replica, Labels: o.Labels, Version: project.Version(), Pins: f.pins, Count: o.Count, Timing: o.Timing,
-		LeaveTimeout: o.LeaveTimeout, Alive: o.Alive, Runner: f, Mode: o.Mode, Log: o.Log,
-		Forget: f.forget, ForgetAfter: o.ForgetAfter,
+		Config: o.Config, Namespace: o.Namespace, Pod: o.Replica, Active: o.Active, Labels: o.Labels, Version: project.Version(), Pins: f.pins, Count: o.Count, Timing: o.Timing,
+		LeaveTimeout: o.LeaveTimeout, Alive: o.Alive, Runner: f, Log: o.Log,
+		Forget: o.Forget, ForgetAfter: o.ForgetAfter,
 	})
 	return f, err
 }
@@ -130,18 +138,56 @@ func (f *Fleet) Attach(remotes Remotes, clusters Clusters, journal Journal) erro
 	return indexPins(clusters)
 }
 
-// Replicas is for package audit.
-func (f *Fleet) Replicas() *replica.Replica { return f.replica }
+// Marks is a runnable of the manager: see marks. Call it once, after Attach.
+func (f *Fleet) Marks(hub client.Client, recorder events.EventRecorder) manager.Runnable {
+	return &marks{
+		observe: f.replica.Observe, count: f.count, clusters: f.clusters, client: hub, events: recorder, log: f.log,
+		written: f.moves.marks, tried: map[types.UID]string{},
+	}
+}
+
+// Once is the turn to run what runs once: while this replica has the shard without Clusters.
+func (f *Fleet) Once() registry.Turn { return f.once }
+
+// WithRemotes is the turn to run what runs beside remotes: from the first shard that is warmed or taken to the end of the last app.
+func (f *Fleet) WithRemotes() registry.Turn { return f.active }
 
 // Run takes part until ctx ends, and hands over; registry and manager must outlast it. For errors see replica.Replica.Run.
 func (f *Fleet) Run(ctx context.Context) error {
 	if !f.clusters.WaitForCacheSync(ctx) {
 		return nil // The hub ends before it has begun.
 	}
+	watching, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var running sync.WaitGroup
+	running.Go(func() { f.watchTurn(watching) })
+	defer running.Wait()
+	defer cancel()
 	return f.replica.Run(ctx)
 }
 
-// Gate is for registry.Options. The empty name is for writes without a remote: permitted with a valid Lease.
+// watchTurn ends the turn of what runs beside remotes when this replica has neither a shard nor an app. It begins it again if a shard
+// has come in between.
+func (f *Fleet) watchTurn(ctx context.Context) {
+	for ctx.Err() == nil {
+		switch {
+		case f.hasShards():
+			f.active.begin(ctx)
+		case len(f.remotes.List()) == 0:
+			f.active.end(ctx, 0)
+		}
+		pause(ctx, turnEvery)
+	}
+}
+
+const turnEvery = 500 * time.Millisecond // turnEvery is in memory.
+
+func (f *Fleet) hasShards() bool {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	return slices.ContainsFunc(f.parts, func(p part) bool { return p.role != cluster.RoleNone })
+}
+
+// Gate is for registry.Options. The empty name is for writes without a remote: permitted to an active replica.
 func (f *Fleet) Gate(remote registry.ClusterName) (term int64, err error) {
 	if remote == "" {
 		return 0, f.replica.Check()
@@ -184,9 +230,12 @@ func (f *Fleet) IsAlive(name string) bool { return !f.replica.HasEnded(name) }
 // IsLate is the Overloaded of registry.Options: too many starts can keep renewals of the Lease from succeeding in time.
 func (f *Fleet) IsLate() bool { return f.replica.IsLate() }
 
+// Check matches replica.ErrNotActive while this replica may not write to the management cluster. It does not block.
+func (f *Fleet) Check() error { return f.replica.Check() }
+
 // Guard refuses writes of the hub's own clients while this replica may be replaced.
 func (f *Fleet) Guard(next http.RoundTripper) http.RoundTripper {
-	return lease.Guard(f.replica.Check, next)
+	return &writegate.Gate{Next: next, Check: f.replica.Check}
 }
 
 // RoleOf returns what this hub does with a Cluster, and how its status describes this hub if it runs it.
@@ -218,14 +267,6 @@ func (f *Fleet) Forget(name registry.ClusterName) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.names, name)
-}
-
-const forgetTimeout = 10 * time.Second
-
-func (f *Fleet) forget(ctx context.Context, replica string) error {
-	ctx, cancel := context.WithTimeout(ctx, forgetTimeout)
-	defer cancel()
-	return errors.Join(f.journal.Remove(ctx, cluster.JournalOf(replica)), f.also(ctx, replica))
 }
 
 // Source has requests for Clusters whose role has changed.

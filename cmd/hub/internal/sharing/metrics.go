@@ -22,7 +22,7 @@ const labelApps = "apps" // labelApps: how the apps of a shard were when this hu
 
 type moves struct {
 	takes                *prometheus.CounterVec
-	handovers            prometheus.Counter
+	handovers, marks     prometheus.Counter
 	all, epoch, replicas *prometheus.Desc
 	drained, unmet       *prometheus.Desc
 }
@@ -36,6 +36,9 @@ func newMoves() moves {
 		handovers: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "clusterfx_shard_handovers_total",
 			Help: "Shards that this replica ran and has ended to run, to hand them over or because it lost its Lease.",
+		}),
+		marks: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "clusterfx_marks_total", Help: "Clusters that this replica has marked, because their runner has ended.",
 		}),
 		all: prometheus.NewDesc("clusterfx_shards", "Shards of the installation.", nil, nil),
 		epoch: prometheus.NewDesc("clusterfx_shard_epoch",
@@ -65,6 +68,7 @@ func (m *moves) note(before, after cluster.Role) {
 func (f *Fleet) Describe(to chan<- *prometheus.Desc) {
 	f.moves.takes.Describe(to)
 	f.moves.handovers.Describe(to)
+	f.moves.marks.Describe(to)
 	for _, d := range []*prometheus.Desc{f.moves.all, f.moves.epoch, f.moves.replicas, f.moves.drained, f.moves.unmet} {
 		to <- d
 	}
@@ -74,6 +78,7 @@ func (f *Fleet) Describe(to chan<- *prometheus.Desc) {
 func (f *Fleet) Collect(to chan<- prometheus.Metric) {
 	f.moves.takes.Collect(to)
 	f.moves.handovers.Collect(to)
+	f.moves.marks.Collect(to)
 	to <- prometheus.MustNewConstMetric(f.moves.all, prometheus.GaugeValue, float64(f.count))
 	o, ok := f.replica.Observe()
 	if !ok {
@@ -89,8 +94,8 @@ func (f *Fleet) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// Exported reports whether this hub exports a Cluster's metrics: of shards that it holds, and of those without a live holder to
-// which it is nearest. Without a valid Lease it exports none: others may have its Clusters, and its cache may be old.
+// Exported reports whether this hub exports a Cluster's metrics: of shards that it holds, and as the assigner of those without a live
+// holder. Without a valid Lease it exports none: others may have its Clusters, and its cache may be old.
 func (f *Fleet) Exported() func(uid types.UID) bool {
 	o, ok := f.replica.Observe()
 	if !ok {
@@ -104,9 +109,8 @@ func exportedShards(o replica.Observation) []bool {
 	mine := make([]bool, len(o.Holders))
 	for shard, holder := range o.Holders {
 		if holder == "" {
-			if near := shards.Neighbours(shard, o.Live); len(near) > 0 {
-				holder = near[0]
-			}
+			mine[shard] = o.Assigns
+			continue
 		}
 		mine[shard] = holder == o.Me
 	}

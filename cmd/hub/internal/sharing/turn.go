@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sharing
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// turn is when this replica runs something. It begins and ends many times.
+type turn struct {
+	check func() error // matches registry.ErrStandby when it is not this replica's turn, by the gate
+
+	mu      sync.Mutex
+	current *tenure       // nil between two turns
+	begun   chan struct{} // closed when the next one begins
+}
+
+// tenure is one time of a turn.
+type tenure struct {
+	lasts context.Context //nolint:containedctx // Ends with the tenure.
+	end   context.CancelCauseFunc
+	works int           // what works and has not ended
+	idle  chan struct{} // closed when nothing works, after the end
+}
+
+var _ registry.Turn = (*turn)(nil)
+
+func newTurn(check func() error) *turn { return &turn{check: check, begun: make(chan struct{})} }
+
+// Await is that of registry.Turn.
+func (t *turn) Await(ctx context.Context) (lasts context.Context, ended func(), err error) {
+	for ctx.Err() == nil {
+		t.mu.Lock()
+		now, begun := t.current, t.begun
+		if now != nil {
+			now.works++
+		}
+		t.mu.Unlock()
+		if now != nil {
+			return now.lasts, sync.OnceFunc(func() { t.leave(now) }), nil
+		}
+		select {
+		case <-begun:
+		case <-ctx.Done():
+		}
+	}
+	return nil, nil, context.Cause(ctx)
+}
+
+// Check is that of registry.Turn.
+func (t *turn) Check() error {
+	if err := t.check(); err != nil {
+		return fmt.Errorf("%w: %w", registry.ErrStandby, err)
+	}
+	return nil
+}
+
+// begin does nothing during a turn.
+func (t *turn) begin(ctx context.Context) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.current != nil {
+		return
+	}
+	now := &tenure{idle: make(chan struct{})}
+	now.lasts, now.end = context.WithCancelCause(context.WithoutCancel(ctx))
+	t.current = now
+	close(t.begun)
+}
+
+// end ends the turn and returns when all that works has ended, or takes too long: it reports which.
+func (t *turn) end(ctx context.Context, within time.Duration) (allEnded bool) {
+	t.mu.Lock()
+	before := t.current
+	if before == nil {
+		t.mu.Unlock()
+		return true
+	}
+	t.current, t.begun = nil, make(chan struct{})
+	if before.works == 0 {
+		close(before.idle)
+	}
+	t.mu.Unlock()
+	before.end(registry.ErrStandby)
+	patience := time.NewTimer(within)
+	defer patience.Stop()
+	select {
+	case <-before.idle:
+		return true
+	case <-patience.C:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+func (t *turn) leave(from *tenure) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if from.works--; from.works == 0 && t.current != from {
+		close(from.idle)
+	}
+}
