@@ -44,7 +44,6 @@ const checkExample = `  # The hub's installation
 type checkFlags struct {
 	remote  access.RemoteFlags
 	policy  kubeconfig.Policy
-	lease   string
 	config  string
 	format  output.Format
 	session *session
@@ -74,7 +73,6 @@ func newCheck(p Program) *cobra.Command {
 	set.BoolVar(&f.policy.AllowProxyURL, "allow-proxy-url", false, "As the hub's flag of the same name (default false)")
 	set.BoolVar(&f.policy.AllowInsecureTLS, "insecure-kubeconfig-tls", false, "As the hub's flag of the same name (default false)")
 	bindConfig(set, &f.config)
-	set.StringVar(&f.lease, "leader-elect-id", roles.Lease, "Name of the hub's lease")
 	f.format.Bind(set, "json or yaml. Default: a line for each question")
 	f.session = p.newSession(cmd, true, &f.remote)
 	cmd.ValidArgsFunction = f.session.completeClusters(false)
@@ -138,7 +136,7 @@ func (f *checkFlags) report(ctx context.Context, args []string) (diagnose.Report
 	}
 	switch {
 	case name == "":
-		return diagnose.Installation{Hub: hub, Namespace: f.session.hub.Namespace, Lease: f.lease}.Check(ctx), nil
+		return diagnose.Installation{Hub: hub, Namespace: f.session.hub.Namespace}.Check(ctx), nil
 	case isSecret:
 		cluster, err := clusterOf(ctx, hub, name)
 		if err != nil {

@@ -41,8 +41,8 @@ func devHasSaid(err error) bool { return errors.Is(err, dev.ErrFailed) }
 // devOwn are the flags that dev sets by itself: the connection, the addresses and the identity of the hub.
 func devOwn() []string {
 	return []string{
-		"kubeconfig", "context", "credentials-namespace", "replica-name", "leader-elect", "leader-elect-namespace", "leader-elect-id",
-		"impersonate-apps", "apps-namespace", "replicas-mode", "metrics-bind-address", "health-probe-bind-address", "debug-bind-address", "crash-file", "log-format",
+		"kubeconfig", "context", "credentials-namespace", "replica-name", "alone", "active-replicas",
+		"impersonate-apps", "apps-namespace", "metrics-bind-address", "health-probe-bind-address", "debug-bind-address", "crash-file", "log-format",
 	}
 }
 
@@ -61,7 +61,7 @@ func (p Program) prepareDev(w io.Writer, file string) (dev.Hub, error) {
 	o := f.Options
 	o.Log = log
 	o.MetricsAddress, o.HealthAddress, o.DebugAddress = serving.Nowhere, serving.Nowhere, serving.Nowhere
-	o.Election.Enabled = false
+	o.Alone = true
 	o.Registry.Replica = "dev"
 	loopback := netip.MustParsePrefix("127.0.0.0/8")
 	o.Registry.Policy.AllowCIDRs = append(o.Registry.Policy.AllowCIDRs, loopback)
@@ -75,8 +75,8 @@ func (p Program) prepareDev(w io.Writer, file string) (dev.Hub, error) {
 	if err != nil {
 		return dev.Hub{}, err
 	}
-	grant := func(ctx context.Context, admin client.Client, account rbacv1.Subject, sharded bool) error {
-		hub := roles.Hub{Namespace: hubv1.DefaultNamespace, Lease: roles.Lease, Sharded: sharded}
+	grant := func(ctx context.Context, admin client.Client, account rbacv1.Subject) error {
+		hub := roles.Hub{Namespace: hubv1.DefaultNamespace}
 		return hub.Grant(ctx, admin, modules, account)
 	}
 	args := func(r dev.Replica) []string { return devReplica(r, file, o.Registry.Policy.AllowCIDRs) }
@@ -93,8 +93,7 @@ func (p Program) prepareDev(w io.Writer, file string) (dev.Hub, error) {
 func devReplica(r dev.Replica, file string, allow []netip.Prefix) []string {
 	args := []string{
 		"run", "--config=" + file, "--kubeconfig=" + r.Kubeconfig, "--context=", "--replica-name=" + r.Name,
-		"--replicas-mode=" + string(hubconfig.ModeSharded), "--credentials-namespace=" + hubv1.DefaultNamespace,
-		"--leader-elect=false", "--leader-elect-namespace=", "--leader-elect-id=" + roles.Lease,
+		"--alone=false", "--active-replicas=0", "--credentials-namespace=" + hubv1.DefaultNamespace,
 		"--impersonate-apps=false", "--apps-namespace=", "--metrics-bind-address=" + r.Metrics,
 		"--health-probe-bind-address=" + serving.Nowhere, "--debug-bind-address=" + serving.Nowhere, "--crash-file=", "--log-format=auto",
 	}

@@ -21,7 +21,7 @@ const getModulesExample = `  # The modules of this program, and in how many Clus
 func newGet(p Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get",
-		Short: "List modules or runners",
+		Short: "List modules",
 		Long:  "List modules, or the replicas of a hub that share its Clusters. The Clusters are listed by kubectl get fxc.",
 		Example: p.example(`  %s get modules
   %s get runners`),
@@ -29,12 +29,12 @@ func newGet(p Program) *cobra.Command {
 			if len(args) == 0 {
 				return cmd.Help()
 			}
-			return fmt.Errorf("%q is not a kind of thing that can be had: use modules or runners, or kubectl get fxc for Clusters", args[0])
+			return fmt.Errorf("%q is not a kind of thing that can be had: use modules, or kubectl get fxc for Clusters", args[0])
 		},
 	}
 	// The flags belong to the commands below it: the error is the kind.
 	cmd.FParseErrWhitelist.UnknownFlags = true
-	cmd.AddCommand(newGetModules(p), newGetRunners(p))
+	cmd.AddCommand(newGetModules(p))
 	return cmd
 }
 

@@ -20,7 +20,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/runners"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/replica"
 )
 
 // The exit statuses of commands that work on a hub, in addition to 0 and 1.
@@ -85,7 +85,7 @@ func (s *session) end(ctx context.Context, err error) error {
 	case ctx.Err() != nil && errors.Is(err, context.Canceled):
 		s.terminal.Warn("interrupted; run the same command again to resume")
 		return process.ExitError(statusInterrupted)
-	case errors.Is(err, enroll.ErrNotReady), errors.Is(err, install.ErrNotRunning), errors.Is(err, runners.ErrNotDrained):
+	case errors.Is(err, enroll.ErrNotReady), errors.Is(err, install.ErrNotRunning), errors.Is(err, replica.ErrNotDrained):
 		s.terminal.Say(output.Failure(), "%v", err)
 		return process.ExitError(statusNotWell)
 	}

@@ -42,9 +42,8 @@ type RunHub func(ctx context.Context, config *rest.Config, natsURL string) error
 type Hub struct {
 	Run     RunHub
 	Modules []registry.Module
-	// Grant gives an account of the hub's cluster the hub's permissions, as an administrator. sharded is for replicas
-	// that share the Clusters.
-	Grant func(ctx context.Context, admin client.Client, account rbacv1.Subject, sharded bool) error
+	// Grant gives an account of the hub's cluster the hub's permissions, as an administrator.
+	Grant func(ctx context.Context, admin client.Client, account rbacv1.Subject) error
 	// Args are the program's arguments as a replica of the hub, in a process of its own.
 	Args   func(Replica) []string
 	Policy kubeconfig.Policy

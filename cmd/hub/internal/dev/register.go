@@ -60,7 +60,7 @@ func (d *demo) hubAccount(ctx context.Context) (*fleet.Credential, error) {
 	if err == nil {
 		err = d.prepared.Grant(ctx, d.client, rbacv1.Subject{
 			Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceSystem, Name: user.Name,
-		}, d.replicas > 1)
+		})
 	}
 	if err != nil {
 		return nil, fmt.Errorf("make the account of the hub: %w", err)

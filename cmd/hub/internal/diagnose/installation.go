@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -21,19 +20,17 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/inspect"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/mode"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/partreport"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/replica"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/runners"
 	"github.com/clusterfx/clusterfx/reconcilers/cluster"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // Installation is a hub to check.
 type Installation struct {
-	Hub              *access.Cluster
-	Namespace, Lease string
+	Hub       *access.Cluster
+	Namespace string
 }
 
 // The checks of the hub's cluster.
@@ -41,7 +38,7 @@ const (
 	checkServer    = "server"
 	checkCRD       = "crd"
 	checkNamespace = "namespace"
-	checkLease     = "lease"
+	checkReplicas  = "replicas"
 	checkClusters  = "clusters"
 	checkModules   = "modules"
 	checkDeletes   = "deletes"
@@ -59,7 +56,7 @@ func (i Installation) Check(ctx context.Context) Report {
 	}
 	i.namespace(ctx, &r)
 	reports, err := partreport.Read(ctx, i.Hub, i.Namespace)
-	i.lease(ctx, &r, reports)
+	i.replicas(ctx, &r, reports)
 	i.clusters(ctx, &r)
 	i.modules(&r, reports, err)
 	i.deletes(ctx, &r)
@@ -238,83 +235,47 @@ func some(names []string) string {
 
 var errNoCRD = errors.New("this program was built without its CRD")
 
-// lease reports whether a hub works. Without leader election, as in dev, there is no lease; the report on hub parts shows
-// that a hub has worked and has not ended in good order. In Sharded mode the lease does not expire, and the Leases of the replicas show it.
-func (i Installation) lease(ctx context.Context, r *Report, reports []partreport.Report) {
-	var lease coordinationv1.Lease
-	err := i.Hub.Get(ctx, client.ObjectKey{Namespace: i.Namespace, Name: i.Lease}, &lease)
+// replicas reports whether a hub works. A hub that is alone, as in dev, has no lease; the report on hub parts shows that a hub has
+// worked and has not ended in good order.
+func (i Installation) replicas(ctx context.Context, r *Report, reports []partreport.Report) {
+	survey, err := replica.ReadSurvey(ctx, i.Hub, i.Namespace)
 	switch {
-	case apierrors.IsNotFound(err) && len(reports) > 0:
-		r.ok(checkLease, "hub %s works without the lease %s/%s, unless it was killed", namesOf(reports), i.Namespace, i.Lease)
+	case errors.Is(err, replica.ErrNoReplicas) && len(reports) > 0:
+		r.ok(checkReplicas, "hub %s works alone, unless it was killed", namesOf(reports))
 		return
-	case apierrors.IsNotFound(err):
-		r.warn(checkLease, "start a hub, or ignore this if yours runs without --leader-elect", "there is no lease %s/%s", i.Namespace, i.Lease)
+	case errors.Is(err, replica.ErrNoReplicas):
+		r.warn(checkReplicas, "start a hub", "no hub has run in %s", i.Namespace)
 		return
 	case err != nil:
-		r.warn(checkLease, "", "%v", i.Hub.Explain(err))
-		return
+		r.warn(checkReplicas, "", "not everything is known about the replicas: %v", i.Hub.Explain(err))
 	}
-	if mode.IsSharded(&lease, i.Namespace) {
-		i.replicas(ctx, r)
-		return
-	}
-	spec := lease.Spec
-	if spec.HolderIdentity == nil || *spec.HolderIdentity == "" || spec.RenewTime == nil || spec.LeaseDurationSeconds == nil {
-		r.fail(checkLease, "start a hub", "no hub holds the lease %s/%s, so no hub works", i.Namespace, i.Lease)
-		return
-	}
-	since := time.Since(spec.RenewTime.Time)
-	if since > time.Duration(*spec.LeaseDurationSeconds)*time.Second {
-		r.fail(checkLease, "check the hub's Pods and their logs", "%s holds the lease and has not renewed it for %s, so no hub works",
-			*spec.HolderIdentity, since.Round(time.Second))
-		return
-	}
-	r.ok(checkLease, "%s is the leader", *spec.HolderIdentity)
-}
-
-func (i Installation) replicas(ctx context.Context, r *Report) {
-	hub := runners.Hub{Cluster: i.Hub, Namespace: i.Namespace, ModeLease: i.Lease}
-	list, err := hub.List(ctx)
-	switch {
-	case errors.Is(err, replica.ErrNotSharded):
-		r.fail(checkLease, adviceReplicas, "the lease belongs to replicas that share the Clusters, and none of them has created the shards yet")
-		return
-	case err != nil:
-		r.warn(checkLease, "", "not everything is known about the replicas: %v", err)
-	}
-	if list != nil {
-		replicas(r, list)
+	if survey != nil {
+		reportReplicas(r, survey)
 	}
 }
 
 // Advice if no replica is live, and if shards have no live holder.
 const (
 	adviceReplicas = "start replicas of the hub, or check its Pods and their logs"
-	adviceUnheld   = "check again in a minute, because live replicas take over within 15 s; then see hub get runners and the logs of the hub's Pods"
+	adviceUnheld   = "check again in a minute, because live replicas take over within 15 s; then see kubectl get lease and the logs of the hub's Pods"
 )
 
-func replicas(r *Report, list *runners.List) {
-	live := 0
-	for _, one := range list.Runners {
-		if one.State == runners.Live {
-			live++
-		}
-	}
+func reportReplicas(r *Report, s *replica.Survey) {
+	now := time.Now()
+	live, unheld, all := len(s.Live(now)), s.Unheld(now), len(s.Holders)
 	const idle = "%s live, and %d of %d shards have no live holder, so the apps of their Clusters do not run"
-	switch unheld := len(list.Unheld); {
-	case live == 0 && unheld == 0:
-		r.fail(checkLease, adviceReplicas, "no replica is live: the replicas that hold the shards are about to end")
+	switch {
 	case live == 0:
-		r.fail(checkLease, adviceReplicas, idle, "no replica is", unheld, list.Shards)
+		r.fail(checkReplicas, adviceReplicas, idle, "no replica is", unheld, all)
 	case unheld == 0:
-		r.ok(checkLease, "%s live, and all %d shards have a live holder", countOf(live), list.Shards)
-	case unheld == list.Shards:
-		r.fail(checkLease, adviceUnheld, idle, countOf(live), unheld, list.Shards)
+		r.ok(checkReplicas, "%s live, and all %d shards have a live holder", countOf(live), all)
+	case unheld == all:
+		r.fail(checkReplicas, adviceUnheld, idle, countOf(live), unheld, all)
 	default:
-		r.warn(checkLease, adviceUnheld, idle, countOf(live), unheld, list.Shards)
+		r.warn(checkReplicas, adviceUnheld, idle, countOf(live), unheld, all)
 	}
-	if list.Ignored {
-		r.warn(checkLease, "start another replica, or run hub drain REPLICA --cancel for one of them", "all live replicas are drained, so the hub ignores it")
+	if s.IsDrainIgnored(now) {
+		r.warn(checkReplicas, "start another replica, or run hub drain POD --cancel for one of them", "all live replicas are drained, so the hub ignores it")
 	}
 }
 

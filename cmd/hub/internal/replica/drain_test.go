@@ -24,7 +24,8 @@ func (w *installation) admin() client.Client {
 // drain drains a replica, or ends that wish.
 func (w *installation) drain(name string, drained bool) {
 	w.t.Helper()
-	must(w.t, SetDrained(w.t.Context(), w.admin(), w.namespace, name, drained))
+	_, err := Drain{Client: w.admin(), Namespace: w.namespace, Pod: name}.Set(w.t.Context(), drained)
+	must(w.t, err)
 }
 
 func (w *installation) survey() *Survey {

@@ -13,7 +13,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
@@ -97,18 +97,48 @@ func memberOf(l *coordinationv1.Lease, drained map[string]bool) Member {
 	return m
 }
 
-// SetDrained says that an administrator wants a Pod to have no shards, or ends that wish, by a key of the assignment, whatever its
-// version. A missing assignment is an error of the API server.
-func SetDrained(ctx context.Context, to client.Writer, namespace, pod string, drained bool) error {
-	value := "null"
-	if drained {
-		value = strconv.Quote(isSet)
+// Live has the Leases that are not over by the clock of this machine, with the names of their Pods.
+func (s *Survey) Live(now time.Time) map[string]string {
+	live := map[string]string{}
+	for _, m := range s.Members {
+		if !m.IsOver(now) {
+			live[m.Name] = shards.PodOf(m.Name)
+		}
 	}
-	data := fmt.Appendf(nil, `{"data":{%q:%s}}`, prefixDrained+pod, value)
-	wish := &corev1.ConfigMap{}
-	wish.Namespace, wish.Name = namespace, assignmentName
-	if err := to.Patch(ctx, wish, client.RawPatch(types.MergePatchType, data)); err != nil {
-		return fmt.Errorf("change the key %s%s of the ConfigMap %s/%s: %w", prefixDrained, pod, namespace, assignmentName, err)
+	return live
+}
+
+// Unheld is how many shards have no live holder.
+func (s *Survey) Unheld(now time.Time) (n int) {
+	live := s.Live(now)
+	for _, holder := range s.Holders {
+		if live[holder] == "" {
+			n++
+		}
 	}
-	return nil
+	return n
+}
+
+// IsDrainIgnored reports whether all live replicas are drained, so that the hub ignores it.
+func (s *Survey) IsDrainIgnored(now time.Time) bool {
+	drained := 0
+	for _, m := range s.Members {
+		switch {
+		case m.IsOver(now) || m.Lease.Leaving:
+		case !m.Drained:
+			return false
+		default:
+			drained++
+		}
+	}
+	return drained > 0
+}
+
+// Pods has the names of the Pods that have a Lease.
+func (s *Survey) Pods() sets.Set[string] {
+	pods := sets.New[string]()
+	for _, m := range s.Members {
+		pods.Insert(shards.PodOf(m.Name))
+	}
+	return pods
 }
