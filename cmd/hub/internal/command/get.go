@@ -20,21 +20,20 @@ const getModulesExample = `  # The modules of this program, and in how many Clus
 
 func newGet(p Program) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "get",
-		Short: "List modules or runners",
-		Long:  "List modules, or the replicas of a hub that share its Clusters. The Clusters are listed by kubectl get fxc.",
-		Example: p.example(`  %s get modules
-  %s get runners`),
+		Use:     "get",
+		Short:   "List modules",
+		Long:    "List modules. kubectl get fxc lists the Clusters, and kubectl get lease the replicas of the hub.",
+		Example: p.example("  %s get modules"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return cmd.Help()
 			}
-			return fmt.Errorf("%q is not a kind of thing that can be had: use modules or runners, or kubectl get fxc for Clusters", args[0])
+			return fmt.Errorf("%q is not a kind of thing that can be had: use modules, or kubectl get fxc for Clusters", args[0])
 		},
 	}
 	// The flags belong to the commands below it: the error is the kind.
 	cmd.FParseErrWhitelist.UnknownFlags = true
-	cmd.AddCommand(newGetModules(p), newGetRunners(p))
+	cmd.AddCommand(newGetModules(p))
 	return cmd
 }
 

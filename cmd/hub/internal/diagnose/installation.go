@@ -290,18 +290,18 @@ func (i Installation) replicas(ctx context.Context, r *Report) {
 // Advice if no replica is live, and if shards have no live holder.
 const (
 	adviceReplicas = "start replicas of the hub, or check its Pods and their logs"
-	adviceUnheld   = "check again in a minute, because live replicas take over within 15 s; then see hub get runners and the logs of the hub's Pods"
+	adviceUnheld   = "check again in a minute, because live replicas take over within 15 s; then see the Leases and the logs of the hub's Pods"
 )
 
 func replicas(r *Report, list *runners.List) {
 	live := 0
 	for _, one := range list.Runners {
-		if one.State == runners.Live {
+		if one.Live {
 			live++
 		}
 	}
 	const idle = "%s live, and %d of %d shards have no live holder, so the apps of their Clusters do not run"
-	switch unheld := len(list.Unheld); {
+	switch unheld := list.Unheld; {
 	case live == 0 && unheld == 0:
 		r.fail(checkLease, adviceReplicas, "no replica is live: the replicas that hold the shards are about to end")
 	case live == 0:

@@ -28,7 +28,7 @@ const (
 func (h *Hub) SetDrained(ctx context.Context, name string, drained bool) (Runner, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestsWithin)
 	defer cancel()
-	l, _, err := h.look(ctx)
+	l, err := h.look(ctx)
 	if l == nil {
 		return Runner{}, err
 	}
@@ -81,7 +81,7 @@ func (h *Hub) AwaitDrained(ctx context.Context, w Wait) error {
 func (h *Hub) unfinished(ctx context.Context, name string) (problem string, err error) {
 	looking, cancel := context.WithTimeout(ctx, lookWithin)
 	defer cancel()
-	l, survey, err := h.look(looking)
+	l, err := h.look(looking)
 	switch {
 	case ctx.Err() != nil:
 		return "", ctx.Err()
@@ -90,16 +90,11 @@ func (h *Hub) unfinished(ctx context.Context, name string) (problem string, err 
 	case err != nil: // A record that cannot be decoded may name the replica.
 		return err.Error(), nil
 	}
-	held := 0
-	for _, holder := range survey.Holders {
-		if holder.Name == name {
-			held++
-		}
-	}
-	if held == 0 {
+	found := l.find(name)
+	if found == nil || found.Shards == 0 {
 		return "", nil
 	}
-	problem = fmt.Sprintf("%s%s holds %d of %d shards", "runner/", name, held, l.Shards)
+	problem = fmt.Sprintf("runner/%s holds %d of %d shards", name, found.Shards, l.Shards)
 	if l.Ignored {
 		problem += "; all live replicas are drained, so that the hub ignores it: start another replica, or cancel the drain of one"
 	}

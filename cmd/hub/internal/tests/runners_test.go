@@ -36,15 +36,15 @@ func newHub(t *testing.T) (*fleet.Cluster, *runners.Hub) {
 
 func start(t *testing.T, cluster *fleet.Cluster, namespace, name string) {
 	t.Helper()
-	startReplica(t, cluster, replica.Options{Namespace: namespace, Name: name, Count: shardCount, Version: "v1.2.3"})
+	startReplica(t, cluster, replica.Options{Namespace: namespace, Name: name, Count: shardCount})
 }
 
 // await waits for a list that a check accepts, which is the empty text.
-func await(t *testing.T, hub *runners.Hub, check func(*runners.List) string) *runners.List {
+func await(t *testing.T, hub *runners.Hub, check func(*runners.List) string) {
 	t.Helper()
-	var list *runners.List
-	eventually(t, func() (err error) {
-		if list, err = hub.List(t.Context()); err != nil {
+	eventually(t, func() error {
+		list, err := hub.List(t.Context())
+		if err != nil {
 			return err
 		}
 		if list == nil {
@@ -55,21 +55,13 @@ func await(t *testing.T, hub *runners.Hub, check func(*runners.List) string) *ru
 		}
 		return nil
 	})
-	return list
 }
 
-// inStates returns a check of the states of replicas, sorted by name.
-func inStates(states ...runners.State) func(*runners.List) string {
+// with returns a check of the replicas.
+func with(want ...runners.Runner) func(*runners.List) string {
 	return func(l *runners.List) string {
-		var got []runners.State
-		for _, r := range l.Runners {
-			got = append(got, r.State)
-			if r.Version != "v1.2.3" {
-				return "the version of " + r.Name + " is " + r.Version
-			}
-		}
-		if !slices.Equal(got, states) || len(l.Unheld) > 0 {
-			return "the states are not as they should be"
+		if !slices.Equal(l.Runners, want) || l.Unheld > 0 {
+			return "the replicas are not as they should be"
 		}
 		return ""
 	}
@@ -88,14 +80,13 @@ func testDrain(t *testing.T) {
 	cluster, hub := newHub(t)
 	testkit.ErrorIs(t, testkit.Err(hub.List(t.Context())), replica.ErrNotSharded, "before the first replica")
 	start(t, cluster, hub.Namespace, "a")
-	await(t, hub, inStates(runners.Live))
+	all := runners.Runner{Name: "a", Live: true, Shards: shardCount}
+	await(t, hub, with(all))
 
 	// A replica that is alone keeps its shards.
 	before, err := hub.SetDrained(t.Context(), "a", true)
 	must(t, err)
-	if before.Name != "a" || before.Drained || len(before.Shards) != shardCount {
-		t.Errorf("before the drain: got %+v", before)
-	}
+	testkit.Equal(t, before, all, "before the drain")
 	var said []string
 	wait := runners.Wait{Name: "a", Timeout: time.Second, Progress: func(text string) { said = append(said, text) }}
 	err = hub.AwaitDrained(t.Context(), wait)
@@ -106,28 +97,21 @@ func testDrain(t *testing.T) {
 		if !l.Ignored {
 			return "the list does not say that the drain is ignored"
 		}
-		return inStates(runners.Live)(l)
+		all.Drained = true
+		return with(all)(l)
 	})
 
 	// Another replica gets them.
 	start(t, cluster, hub.Namespace, "b")
 	wait.Timeout = patience
 	must(t, hub.AwaitDrained(t.Context(), wait))
-	list := await(t, hub, inStates(runners.Drained, runners.Live))
-	if a, b := list.Runners[0], list.Runners[1]; len(a.Shards) != 0 || len(b.Shards) != shardCount || !a.Assigns || b.Assigns {
-		t.Errorf("after the drain: got %+v", list)
-	}
+	await(t, hub, with(runners.Runner{Name: "a", Drained: true}, runners.Runner{Name: "b", Live: true, Shards: shardCount}))
 
 	// Without the wish, they share them.
 	if before, err = hub.SetDrained(t.Context(), "a", false); err != nil || !before.Drained {
 		t.Errorf("before the end of the drain: got %+v and %v", before, err)
 	}
-	await(t, hub, func(l *runners.List) string {
-		if len(l.Runners[0].Shards) != shardCount/2 {
-			return "a does not have the mean"
-		}
-		return inStates(runners.Live, runners.Live)(l)
-	})
+	await(t, hub, with(runners.Runner{Name: "a", Live: true, Shards: shardCount / 2}, runners.Runner{Name: "b", Live: true, Shards: shardCount / 2}))
 }
 
 // The Leases of replicas that are left from Sharded mode are not listed in a hub that is in leader mode again.
@@ -135,14 +119,15 @@ func testLeaderMode(t *testing.T) {
 	t.Parallel()
 	cluster, hub := newHub(t)
 	hub.ModeLease = "mode"
+	all := runners.Runner{Name: "a", Live: true, Shards: shardCount}
 	start(t, cluster, hub.Namespace, "a")
-	await(t, hub, inStates(runners.Live)) // Without the Lease, the mode is not known.
+	await(t, hub, with(all)) // Without the Lease, the mode is not known.
 	holder := hub.Namespace + "/clusterfx-sharding"
 	lease := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: hub.Namespace, Name: "mode"}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder},
 	}
 	must(t, hub.Cluster.Create(t.Context(), lease))
-	await(t, hub, inStates(runners.Live))
+	await(t, hub, with(all))
 	other := "clusterfx-hub-7d9f_1"
 	lease.Spec.HolderIdentity = &other
 	must(t, hub.Cluster.Update(t.Context(), lease))
