@@ -37,11 +37,11 @@ func TestScripts(t *testing.T) {
 	playScripts(t, "script", fleettest.Borrow(t, pool.Hub), fleettest.Borrow(t, pool.Remote), fleettest.Borrow(t, pool.Remote))
 }
 
-// The scripts in testdata/runners list and drain replicas.
-func TestScripts_Runners(t *testing.T) {
+// The scripts in testdata/drain drain replicas.
+func TestScripts_Drain(t *testing.T) {
 	fleettest.Slow(t, "./cmd/hub/internal/tests TestHub")
 	t.Parallel()
-	playScripts(t, "runners", fleettest.Borrow(t, pool.Hub), fleettest.Borrow(t, pool.Remote), fleettest.Borrow(t, pool.Remote))
+	playScripts(t, "drain", fleettest.Borrow(t, pool.Hub), fleettest.Borrow(t, pool.Remote), fleettest.Borrow(t, pool.Remote))
 }
 
 // The scripts in testdata/lasting need the controller of tokens that do not expire.

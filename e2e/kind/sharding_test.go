@@ -8,7 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -28,15 +28,24 @@ func (s *installation) change(components ...string) time.Duration {
 	return time.Since(begin)
 }
 
-var liveReplica = regexp.MustCompile(`(?m)^clusterfx-hub-\S+ +Live `)
+const byHolder = "-l=clusterfx.dev/sharding=record"
 
-// expectReplicas waits until so many replicas are live, hold all shards, and run the remotes.
+// expectReplicas waits until so many Pods hold all shards and run the remotes.
 func (s *installation) expectReplicas(n int) {
 	s.t.Helper()
 	eventually(s.t, func() error {
-		out := s.program(own, "get", "runners")
-		if live := len(liveReplica.FindAllString(out, -1)); live != n || strings.Contains(out, "have no live holder") {
-			return fmt.Errorf("%d replicas are live, want %d, and all shards held:\n%s", live, n, out)
+		pods := strings.Fields(s.kubectl(s.hub, "get", "pods", "-n", namespace, "-o=jsonpath={.items[*].metadata.name}"))
+		holders := map[string]bool{}
+		for line := range strings.Lines(s.kubectl(s.hub, "get", "lease", "-n", namespace, byHolder,
+			`-o=jsonpath={range .items[*]}{.spec.holderIdentity}{"\n"}{end}`)) {
+			pod, _, _ := strings.Cut(strings.TrimSpace(line), "/")
+			if !slices.Contains(pods, pod) {
+				return fmt.Errorf("a shard is held by %q, and the Pods are %q", pod, pods)
+			}
+			holders[pod] = true
+		}
+		if len(holders) != n {
+			return fmt.Errorf("the replicas with shards are %v, want %d", holders, n)
 		}
 		for _, name := range []string{first, second} {
 			if s.field(name, "{.status.runner.name}") == "" {
@@ -52,7 +61,7 @@ func (s *installation) expectReplicas(n int) {
 func (s *installation) share() string {
 	there := s.change("sharding")
 	s.expectReplicas(3)
-	s.summary.show("hub get runners", s.program(own, "get", "runners"))
+	s.summary.show("kubectl get lease", s.kubectl(s.hub, "get", "lease", "-n", namespace, byHolder))
 	epoch := s.field(first, "{.status.runner.epoch}")
 	begin := time.Now()
 	s.killPod(s.field(first, "{.status.runner.name}"))

@@ -20,11 +20,10 @@ const getModulesExample = `  # The modules of this program, and in how many Clus
 
 func newGet(p Program) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "get",
-		Short: "List modules",
-		Long:  "List modules, or the replicas of a hub that share its Clusters. The Clusters are listed by kubectl get fxc.",
-		Example: p.example(`  %s get modules
-  %s get runners`),
+		Use:     "get",
+		Short:   "List modules",
+		Long:    "List modules. kubectl get fxc lists the Clusters, and kubectl get lease the replicas of the hub.",
+		Example: p.example("  %s get modules"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return cmd.Help()

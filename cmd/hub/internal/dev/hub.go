@@ -14,6 +14,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 )
 
 type running struct {
@@ -164,7 +166,7 @@ func (d *demo) nextOfReplicas() []string {
 	drained, killed := d.started[1], d.started[len(d.started)-1]
 	program := self(d.program.Name)
 	return []string{
-		program + " get runners",
+		"kubectl -n " + hubv1.DefaultNamespace + " get lease -l clusterfx.dev/sharding",
 		fmt.Sprintf("%s drain %s   # the others take over its Clusters", program, drained.Name),
 		fmt.Sprintf("kill -9 %d   # ends %s", killed.cmd.Process.Pid, killed.Name),
 	}
