@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -51,8 +52,22 @@ func (r *Registry) newDeletes(o Options, modules catalog.Catalog) (*deletions.Gu
 	if now == nil {
 		now = time.Now
 	}
+	replica := "" // of a hub alone
+	if o.Alive != nil {
+		replica = o.Replica
+	}
 	return deletions.New(deletions.Options{
-		Store: store, Now: now, Replica: o.Replica, IsAlive: o.Alive, Term: o.Gate,
+		Store: store, Now: now, Replica: replica, IsAlive: o.Alive,
+		Place: func(name ClusterName) (uid types.UID, term int64, closed error) {
+			a, err := r.actor(name)
+			if err != nil {
+				return "", 0, err
+			}
+			if o.Gate != nil {
+				term, closed = o.Gate(name)
+			}
+			return a.Current().Status.Owner.UID, term, closed
+		},
 		Module: func(ctx context.Context) string {
 			if g := contain.GuardOf(ctx); g != nil && g.Module != "" {
 				return g.Module

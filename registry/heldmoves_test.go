@@ -88,7 +88,8 @@ func TestDeletes_HoldMoves(t *testing.T) {
 		t.Errorf("%d deletes, want the 2 that are allowed", n)
 	}
 	var all corev1.ConfigMap
-	if err := hub.Get(t.Context(), key, &all); err != nil || len(all.Data) != 1 || !strings.Contains(all.Data[id], `"granted":2`) {
+	if err := hub.Get(t.Context(), key, &all); err != nil || !strings.Contains(all.Data["one"], `{"term":2,"holds":{"`+id) ||
+		!strings.Contains(all.Data["one"], `"granted":2`) || len(all.Data) != 1 {
 		t.Errorf("the ConfigMap has %v, want %s with what is allowed: %v", all.Data, id, err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)

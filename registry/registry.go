@@ -237,7 +237,7 @@ func (r *Registry) Remove(ctx context.Context, name ClusterName) error {
 	a, err := r.finish(ctx, name, r.removeBy(ctx))
 	switch {
 	case err == nil:
-		r.remotes.Apps.Deletes.Forget(name)
+		r.remotes.Apps.Deletes.Forget(name, a.Current().Status.Owner.UID)
 		if left := a.Leftover(); left != nil {
 			return abandoned(name, left)
 		}

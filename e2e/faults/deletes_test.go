@@ -5,6 +5,8 @@ package faults_test
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -19,6 +21,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/app"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/holds"
 	"github.com/clusterfx/clusterfx/reconcilers/cluster"
 	"github.com/clusterfx/clusterfx/registry"
 )
@@ -169,10 +172,9 @@ func (l *loss) stored() (ids []string) {
 	var all corev1.ConfigMap
 	key := client.ObjectKey{Namespace: hubv1.DefaultNamespace, Name: cluster.HoldsName}
 	must(l.t, client.IgnoreNotFound(l.admin.Get(l.t.Context(), key, &all)))
-	for id := range all.Data {
-		ids = append(ids, id)
-	}
-	return ids
+	entries, err := holds.Read(&all)
+	must(l.t, err)
+	return slices.Collect(maps.Keys(holds.ByID(entries)))
 }
 
 // expectDeleted fails the test if the remotes were asked for more deletes than promised since the fault.

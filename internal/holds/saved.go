@@ -6,7 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -21,7 +25,23 @@ func For(cause string) string {
 	return " for " + cause
 }
 
-// Saved is one hold, under its id in the ConfigMap.
+// Entry is the value of a key in the ConfigMap: all holds of a Cluster under its UID, or under KeyOf.
+type Entry struct {
+	// Term numbers the replicas that have had the Cluster; zero for a hub alone, and under KeyOf.
+	Term  int64            `json:"term,omitempty"`
+	Holds map[string]Saved `json:"holds"` // Holds has them by id.
+}
+
+// hubPrefix cannot begin a UID, nor a name.
+const hubPrefix = "hub_"
+
+// KeyOf returns the key for a replica's holds of the hub and of all Clusters together. The name is empty for a hub alone.
+func KeyOf(replica string) string { return hubPrefix + replica }
+
+// ReplicaOf reads a key made by KeyOf.
+func ReplicaOf(key string) (replica string, ok bool) { return strings.CutPrefix(key, hubPrefix) }
+
+// Saved is one hold.
 type Saved struct {
 	Module   string `json:"module"`
 	Group    string `json:"group,omitempty"`
@@ -30,10 +50,8 @@ type Saved struct {
 	Cluster string `json:"cluster,omitempty"`
 	Fleet   bool   `json:"fleet,omitempty"`
 	// Cause asks for the deletes; empty for none, AllCauses for any.
-	Cause string `json:"cause,omitempty"`
-	// Replica exceeded the limit, for a hold of the hub or of all clusters if replicas share the Clusters.
-	Replica string      `json:"replica,omitempty"`
-	Since   metav1.Time `json:"since"`
+	Cause string      `json:"cause,omitempty"`
+	Since metav1.Time `json:"since"`
 	// Deleted objects were deleted before the hold; More refused ones are known.
 	Deleted int `json:"deleted"`
 	More    int `json:"more"`
@@ -48,22 +66,51 @@ type Saved struct {
 }
 
 // errEntry does not quote the entry, which has texts of remotes.
-var errEntry = errors.New("it is no hold")
+var errEntry = errors.New("it has no holds of deletes")
 
 // Parse reads the Text of an Entry.
-func Parse(text string) (Saved, error) {
-	var e Saved
-	if err := json.Unmarshal([]byte(text), &e); err != nil || e.Module == "" || e.Resource == "" {
-		return Saved{}, errEntry
+func Parse(text string) (Entry, error) {
+	var e Entry
+	if json.Unmarshal([]byte(text), &e) != nil || len(e.Holds) == 0 {
+		return Entry{}, errEntry
+	}
+	for _, one := range e.Holds {
+		if one.Module == "" || one.Resource == "" {
+			return Entry{}, errEntry
+		}
 	}
 	return e, nil
 }
 
 // Text returns the value in the ConfigMap.
-func (e *Saved) Text() (string, error) {
+func (e Entry) Text() (string, error) {
 	text, err := json.Marshal(e)
 	if err != nil {
-		return "", fmt.Errorf("encode a hold: %w", err)
+		return "", fmt.Errorf("encode holds of deletes: %w", err)
 	}
 	return string(text), nil
+}
+
+// Read returns the entries of the ConfigMap by key, also beside an error for those that it cannot read.
+func Read(from *corev1.ConfigMap) (map[string]Entry, error) {
+	all := map[string]Entry{}
+	var problems []error
+	for _, key := range slices.Sorted(maps.Keys(from.Data)) {
+		entry, err := Parse(from.Data[key])
+		if err != nil {
+			problems = append(problems, fmt.Errorf("read the key %q of the ConfigMap %s/%s: %w; remove the key", key, from.Namespace, from.Name, err))
+			continue
+		}
+		all[key] = entry
+	}
+	return all, errors.Join(problems...)
+}
+
+// ByID returns the holds of all entries.
+func ByID(entries map[string]Entry) map[string]Saved {
+	all := map[string]Saved{}
+	for _, entry := range entries {
+		maps.Copy(all, entry.Holds)
+	}
+	return all
 }

@@ -84,7 +84,8 @@ func (e *Epoch) gateOfRemote() func() (term int64, err error) {
 // remote is the target of deletes in the remote.
 func (e *Epoch) remote() deletions.Target {
 	return deletions.Target{
-		Name: e.Name, Labels: e.options.Desired.Labels, Blind: e.Blind, Term: e.gateOfRemote(), Judge: &e.parents,
+		Name: e.Name, UID: e.options.Desired.Owner.UID, Labels: e.options.Desired.Labels, Blind: e.Blind, Term: e.gateOfRemote(),
+		Judge: &e.parents,
 	}
 }
 

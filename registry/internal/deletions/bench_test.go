@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -37,6 +38,7 @@ func TestMain(m *testing.M) {
 func newGuard(limits deletes.Limits) *deletions.Guard {
 	return deletions.New(deletions.Options{
 		Store:   deletions.MemoryStore{},
+		Place:   func(state.ClusterName) (types.UID, int64, error) { return "", 0, nil },
 		Module:  func(context.Context) string { return "bench" },
 		Silent:  func(state.ClusterName) bool { return false },
 		Blind:   func(context.Context) string { return "" },

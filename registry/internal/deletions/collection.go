@@ -24,12 +24,12 @@ var errList = errors.New("the response to the dry run is not a list")
 
 // deleteAll counts with a dry run, which needs no further permission, and limits the delete to that number, since
 // objects may have been added in between.
-func (c *call) deleteAll(r *http.Request, all *ledger.Ledger, ask ledger.Request, options *metav1.DeleteOptions) (*http.Response, error) {
+func (c *call) deleteAll(r *http.Request, ask ledger.Request, options *metav1.DeleteOptions) (*http.Response, error) {
 	if options == nil {
 		return transport.Refuse(r, c.held(deletes.LimitExceeded, errOptions))
 	}
 	closeBody(r) // Its options are sent again.
-	left := max(all.Left(ask, c.guard.options.Now()), 0)
+	left := max(c.guard.ledger.Left(ask, c.guard.options.Now()), 0)
 	found, refusal, err := c.count(r, options, left)
 	if err != nil || refusal != nil {
 		return refusal, err

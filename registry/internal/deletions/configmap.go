@@ -5,7 +5,6 @@ package deletions
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -35,11 +34,10 @@ type ConfigMapStore struct {
 
 const timeout = 5 * time.Second
 
-func entryOf(h ledger.Held) *holds.Saved {
-	return &holds.Saved{
+func savedOf(h ledger.Held) holds.Saved {
+	return holds.Saved{
 		Module: h.Module, Group: h.Resource.Group, Resource: h.Resource.Resource, Cluster: string(h.Target), Fleet: h.Fleet,
-		Replica: h.Replica, Since: metav1.NewTime(h.Since), Deleted: h.Done, More: h.More, Names: short(h),
-		Cause:   h.Cause,
+		Cause: h.Cause, Since: metav1.NewTime(h.Since), Deleted: h.Done, More: h.More, Names: short(h),
 		Granted: h.Granted, Spent: h.Spent, Used: h.Used, Note: h.Note,
 	}
 }
@@ -63,25 +61,30 @@ func short(h ledger.Held) []string {
 	return fit
 }
 
-func holdOf(id string, e *holds.Saved) ledger.Held {
-	return ledger.Held{
-		ID: id, Module: e.Module, Resource: schema.GroupResource{Group: e.Group, Resource: e.Resource},
-		Target: state.ClusterName(e.Cluster), Fleet: e.Fleet, Cause: e.Cause, Replica: e.Replica, Since: e.Since.Time, Done: e.Deleted, More: e.More,
-		Names: e.Names, Granted: e.Granted, Spent: e.Spent, Used: e.Used, Note: e.Note,
+// heldIn returns the Holds of an entry, sorted by id.
+func heldIn(entry holds.Entry, replica string) (all []ledger.Held) {
+	for _, id := range slices.Sorted(maps.Keys(entry.Holds)) {
+		h := entry.Holds[id]
+		all = append(all, ledger.Held{
+			ID: id, Module: h.Module, Resource: schema.GroupResource{Group: h.Group, Resource: h.Resource},
+			Target: state.ClusterName(h.Cluster), Fleet: h.Fleet, Cause: h.Cause, Replica: replica, Since: h.Since.Time,
+			Done: h.Deleted, More: h.More, Names: h.Names, Granted: h.Granted, Spent: h.Spent, Used: h.Used, Note: h.Note,
+		})
 	}
+	return all
 }
 
 // StoreContent is what a Store has.
 type StoreContent struct {
-	// Holds are sorted by id.
-	Holds []ledger.Held
+	Values  map[string]string      // Values are the entries as they were written, by key.
+	Entries map[string]holds.Entry // Entries are those that can be read.
 	// Annotations allow deletes.
 	Annotations map[string]string
-	// Version changes with each write; see Replace. Empty if nothing was ever stored.
+	// Version changes with each write; see Store. Empty if nothing was ever stored.
 	Version string
 }
 
-// Load returns the content, also beside an error if a key is no hold; nil if it could not read the ConfigMap.
+// Load returns the content, also beside an error if a key has no holds; nil if it could not read the ConfigMap.
 func (s *ConfigMapStore) Load(ctx context.Context) (*StoreContent, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -91,73 +94,40 @@ func (s *ConfigMapStore) Load(ctx context.Context) (*StoreContent, error) {
 	} else if err != nil {
 		return nil, fmt.Errorf("read the ConfigMap %s: %w", s.Key, err)
 	}
-	found := &StoreContent{Annotations: all.Annotations, Version: all.ResourceVersion}
-	var problems []error
-	for _, id := range slices.Sorted(maps.Keys(all.Data)) {
-		one, err := holds.Parse(all.Data[id])
-		if err != nil {
-			problems = append(problems, fmt.Errorf("read the key %q of the ConfigMap %s: %w; remove the key", id, s.Key, err))
-			continue
-		}
-		found.Holds = append(found.Holds, holdOf(id, &one))
-	}
-	return found, errors.Join(problems...)
+	entries, err := holds.Read(&all)
+	return &StoreContent{Values: all.Data, Entries: entries, Annotations: all.Annotations, Version: all.ResourceVersion}, err
 }
 
-// Save stores a hold in place of the one with its id.
-func (s *ConfigMapStore) Save(ctx context.Context, h ledger.Held) error {
+// Write sets and removes keys. Without a version it makes a ConfigMap that does not exist.
+func (s *ConfigMapStore) Write(ctx context.Context, version string, values map[string]string) (done bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	value, err := entryOf(h).Text()
-	if err != nil {
-		return err
+	data, patch := map[string]string{}, map[string]*string{}
+	for key, text := range values {
+		patch[key] = nil
+		if text != "" {
+			data[key], patch[key] = text, &text
+		}
 	}
-	err = s.patch(ctx, values{h.ID: &value})
-	if apierrors.IsNotFound(err) {
+	err = s.patch(ctx, version, patch)
+	if apierrors.IsNotFound(err) && version == "" {
+		if len(data) == 0 {
+			return true, nil
+		}
 		err = s.Client.Create(ctx, &corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Namespace: s.Key.Namespace, Name: s.Key.Name}, Data: map[string]string{h.ID: value},
+			ObjectMeta: metav1.ObjectMeta{Namespace: s.Key.Namespace, Name: s.Key.Name}, Data: data,
 		})
 		if apierrors.IsAlreadyExists(err) {
-			err = s.patch(ctx, values{h.ID: &value})
+			err = s.patch(ctx, version, patch)
 		}
+	}
+	if version != "" && (apierrors.IsConflict(err) || apierrors.IsNotFound(err)) {
+		return false, nil
 	}
 	if err != nil {
-		return fmt.Errorf("write the hold %s to the ConfigMap %s: %w", h.ID, s.Key, err)
+		return false, fmt.Errorf("write holds of deletes to the ConfigMap %s: %w", s.Key, err)
 	}
-	return nil
-}
-
-// Remove returns nil for an unknown id.
-func (s *ConfigMapStore) Remove(ctx context.Context, id string) error {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	if err := client.IgnoreNotFound(s.patch(ctx, values{id: nil})); err != nil {
-		return fmt.Errorf("remove the hold %s from the ConfigMap %s: %w", id, s.Key, err)
-	}
-	return nil
-}
-
-// Replace removes the hold with an id and stores another one, or none for nil, in one write, if the version is still
-// that of StoreContent. It returns the next version; empty, without a change, if it is not.
-func (s *ConfigMapStore) Replace(ctx context.Context, version, id string, by *ledger.Held) (next string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	changes := values{id: nil}
-	if by != nil {
-		value, err := entryOf(*by).Text()
-		if err != nil {
-			return "", err
-		}
-		changes[by.ID] = &value
-	}
-	all, err := s.patchVersion(ctx, version, changes)
-	switch {
-	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
-		return "", nil
-	case err != nil:
-		return "", fmt.Errorf("replace the hold %s in the ConfigMap %s: %w", id, s.Key, err)
-	}
-	return all.ResourceVersion, nil
+	return true, nil
 }
 
 // annotationRemovals has the UIDs of Clusters whose removal was admitted, with the times in seconds.
@@ -215,25 +185,16 @@ func (s *ConfigMapStore) claim(ctx context.Context, uid types.UID, limit int, no
 	return true, others, s.Client.Patch(ctx, all, client.RawPatch(types.MergePatchType, body))
 }
 
-// A nil value removes a key.
-type values map[string]*string
-
-func (s *ConfigMapStore) patch(ctx context.Context, changes values) error {
-	_, err := s.patchVersion(ctx, "", changes)
-	return err
-}
-
-// patchVersion takes any version if it is empty.
-func (s *ConfigMapStore) patchVersion(ctx context.Context, version string, changes values) (*corev1.ConfigMap, error) {
-	change := map[string]any{"data": changes}
+// patch removes keys without a value.
+func (s *ConfigMapStore) patch(ctx context.Context, version string, data map[string]*string) error {
+	change := map[string]any{"data": data}
 	if version != "" {
 		change["metadata"] = map[string]string{"resourceVersion": version}
 	}
 	body, err := json.Marshal(change)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	all := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.Key.Namespace, Name: s.Key.Name}}
-	err = s.Client.Patch(ctx, all, client.RawPatch(types.MergePatchType, body))
-	return all, err
+	return s.Client.Patch(ctx, all, client.RawPatch(types.MergePatchType, body))
 }

@@ -35,32 +35,29 @@ func limitsFor(resource schema.GroupResource, of deletes.Limits) ledger.Limits {
 	return limits
 }
 
-// Store keeps the Holds. Its methods must end with ctx.
+// Store keeps the Holds: an entry with all Holds of a target, under the UID of its Cluster, and one of each process with
+// its Holds of the hub and the fleet. Its methods must end with ctx.
 type Store interface {
 	// Load returns, with an error, what it could read; nil if nothing.
 	Load(ctx context.Context) (*StoreContent, error)
-	// Save stores a Hold in place of the Hold with its id.
-	Save(ctx context.Context, h ledger.Held) error
-	// Remove returns nil for an unknown id.
-	Remove(ctx context.Context, id string) error
+	// Write sets the values of keys, and removes the keys with an empty one. With a version it does nothing, and
+	// returns false, if the Store has another one.
+	Write(ctx context.Context, version string, values map[string]string) (done bool, err error)
 	// Claim records a removal unless limit others are in the Window. It reports whether the removal is recorded, also
 	// earlier, and how many others are.
 	Claim(ctx context.Context, uid types.UID, limit int, now time.Time) (claimed bool, others int, err error)
-	// Replace removes a Hold and stores another, or none for nil, in one write, if the version is still this one. It
-	// returns the next version, or "".
-	Replace(ctx context.Context, version, id string, by *ledger.Held) (next string, err error)
 }
 
-// Options describe a Guard. All are required, except where processes share the targets.
+// Options describe a Guard. All are required but Replica and IsAlive.
 type Options struct {
 	Store Store
-	// Replica names this process. IsAlive reports whether another one is alive, and true if unknown; it must return at
-	// once. Nil means that this process has all targets and all stored Holds.
+	// Replica names this process if several share the Store. IsAlive reports whether another one is alive, and true if
+	// unknown; it must return at once. Nil means that this process has all stored Holds.
 	Replica string
 	IsAlive func(replica string) bool
-	// Term numbers the visits of a target, or returns an error if this process does not have it. It must return at
-	// once. Required with IsAlive.
-	Term func(target state.ClusterName) (term int64, closed error)
+	// Place returns the UID of a target's Cluster and the term in which this process has it, or an error if it does
+	// not. The term must change whenever another process had the target. It must return at once.
+	Place func(target state.ClusterName) (uid types.UID, term int64, closed error)
 	// Module returns the module on whose behalf a context acts; "hub" for code of the hub.
 	Module func(context.Context) string
 	// Blind returns the kind of an informer of that module, in the App of the context, without current objects; or "".
@@ -87,35 +84,39 @@ type Guard struct {
 	// writing has one token: its holder may write to the Store.
 	writing chan struct{}
 
+	ledger *ledger.Ledger
+
 	mu      sync.Mutex // protects the fields
-	ledger  *ledger.Ledger
-	reading *reading               // a read of the Store; nil if no delete waits for one
-	stored  map[string]ledger.Held // as the Store has them, by id; only those of this process
+	reading *reading   // a read of the Store; nil if no delete waits for one
 	shown   shown
-	moving  moving
-	looked  time.Time // when the upkeep last read the Store; only the upkeep uses it
+	places  map[state.ClusterName]place // whose Holds the ledger has; that of the hub has the empty name
+	waiting map[state.ClusterName]place // that the next read is for
+	stored  map[string]saved            // as the Store has the entries of this process, by key
+	gone    map[string]bool             // keys of removed targets, which the Store may have
+	looked  time.Time                   // when the upkeep last read the Store; only the upkeep uses it
 }
 
 // New returns a Guard. It sends no request.
 func New(o Options) *Guard {
 	g := &Guard{
-		options: o, writing: make(chan struct{}, 1), stored: map[string]ledger.Held{}, shown: newShown(),
-		moving: newMoving(),
+		options: o, writing: make(chan struct{}, 1), ledger: ledger.New(), shown: newShown(), places: map[state.ClusterName]place{},
+		waiting: map[state.ClusterName]place{}, stored: map[string]saved{}, gone: map[string]bool{},
 	}
-	g.writing <- struct{}{}
+	g.unlockStore()
 	return g
 }
 
 // Send is the part of a transport below the Guard.
 type Send func(*http.Request) (*http.Response, error)
 
-// Target is where requests are sent. Name, Labels, Blind and Term are zero for the hub.
+// Target is where requests are sent. All but Judge are zero for the hub.
 type Target struct {
 	Name   state.ClusterName
+	UID    types.UID // UID is that of Place in Options.
 	Labels map[string]string
 	// Blind returns the kind of an informer of a module in the target's app without current objects, or "".
 	Blind func(module string) string
-	// Term is that of Options, for this target; nil in a process that has all targets.
+	// Term returns that of Place; nil in a process that has all targets.
 	Term  func() (term int64, closed error)
 	Judge *evidence.Judge
 }
@@ -154,7 +155,7 @@ type call struct {
 	key   ledger.Key
 
 	target Target
-	visit  visit // whose Holds are known
+	place  place // whose Holds are known
 }
 
 func (c *call) create(r *http.Request) (*http.Response, error) {
@@ -167,9 +168,7 @@ func (c *call) create(r *http.Request) (*http.Response, error) {
 }
 
 func (c *call) created() {
-	if all := c.guard.known(); all != nil { // Without a ledger nothing was deleted.
-		all.Created(c.key, c.guard.options.Now())
-	}
+	c.guard.ledger.Created(c.key, c.guard.options.Now())
 }
 
 func (c *call) delete(r *http.Request) (*http.Response, error) {
@@ -187,19 +186,18 @@ func (c *call) delete(r *http.Request) (*http.Response, error) {
 	if ask == nil {
 		return c.sendUncounted(r, kind)
 	}
-	all, err := c.know(r.Context())
-	if err != nil {
+	if err := c.know(r.Context()); err != nil {
 		return transport.Refuse(r, err)
 	}
 	ask.Name = c.name(r)
 	if c.what == deletesMany {
-		return c.deleteAll(r, all, *ask, options)
+		return c.deleteAll(r, *ask, options)
 	}
 	if options != nil && options.Preconditions != nil && options.Preconditions.UID != nil {
 		ask.UID = *options.Preconditions.UID
 	}
 	if c.what == deletesOne && options != nil {
-		return c.deleteOne(r, all, *ask, options)
+		return c.deleteOne(r, *ask, options)
 	}
 	return c.sendCounted(r, *ask)
 }
@@ -312,12 +310,10 @@ func (c *call) sendCounted(r *http.Request, ask ledger.Request) (*http.Response,
 
 // admit counts a delete, or returns the error of the refusal. Its Hold is stored.
 func (c *call) admit(ctx context.Context, ask ledger.Request) (*ledger.Ticket, error) {
-	if c.guard.isShared() {
-		ask.Replica = c.guard.options.Replica
-	}
-	one := c.guard.admit(c.visit, ask)
-	for ; !one.isKnown; one = c.guard.admit(c.visit, ask) {
-		if _, err := c.know(ctx); err != nil {
+	ask.Replica = c.guard.options.Replica
+	one := c.tryAdmit(ask)
+	for ; !one.isKnown; one = c.tryAdmit(ask) {
+		if err := c.know(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -333,9 +329,9 @@ func (c *call) save(ctx context.Context, store *ledger.Held, held error) error {
 	if store != nil {
 		if held != nil { // The upkeep shows how much of an allowance is used.
 			c.guard.options.Began(*store, false)
-			c.guard.changed(*store)
+			c.guard.show(store.Target)
 		}
-		err = c.guard.store(ctx, store.ID)
+		err = c.guard.store(ctx, store)
 	}
 	var hold *ledger.HeldError
 	switch {

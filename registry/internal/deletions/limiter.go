@@ -29,7 +29,7 @@ func (l Limiter) Admit(ctx context.Context, what schema.GroupResource, name stri
 	}
 	var ticket *ledger.Ticket
 	if ask != nil {
-		if _, err := one.know(ctx); err != nil {
+		if err := one.know(ctx); err != nil {
 			return nil, err
 		}
 		ask.Name, ask.UID = name[:min(len(name), maxName)], uid

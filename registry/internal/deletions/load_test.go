@@ -11,8 +11,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/clusterfx/clusterfx/internal/holds"
 	"github.com/clusterfx/clusterfx/internal/testkit"
-	"github.com/clusterfx/clusterfx/registry/internal/deletions/ledger"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -36,11 +36,7 @@ func (*slowStore) Claim(context.Context, types.UID, int, time.Time) (bool, int, 
 	return true, 0, nil
 }
 
-func (*slowStore) Save(context.Context, ledger.Held) error { return nil }
-func (*slowStore) Remove(context.Context, string) error    { return nil }
-func (*slowStore) Replace(context.Context, string, string, *ledger.Held) (string, error) {
-	return "", nil
-}
+func (*slowStore) Write(context.Context, string, map[string]string) (bool, error) { return true, nil }
 
 // A module that gives up the first read of the Store does not make the deletes of others fail: the next one reads.
 func TestGuard_LoadOfACallThatEnds(t *testing.T) {
@@ -50,10 +46,10 @@ func TestGuard_LoadOfACallThatEnds(t *testing.T) {
 		g := New(Options{Store: store, Now: time.Now})
 		ctx, cancel := context.WithCancel(t.Context())
 		first, others := make(chan error), make(chan error)
-		go func() { _, err := g.load(ctx, visit{}); first <- err }()
+		go func() { first <- g.load(ctx, "", place{key: holds.KeyOf("")}) }()
 		synctest.Wait()
 		for range 3 {
-			go func() { _, err := g.load(t.Context(), visit{}); others <- err }()
+			go func() { others <- g.load(t.Context(), "", place{key: holds.KeyOf("")}) }()
 		}
 		synctest.Wait()
 		cancel()
@@ -77,7 +73,7 @@ func TestGuard_LoadFails(t *testing.T) {
 		g, began := New(Options{Store: store, Now: time.Now}), time.Now()
 		failed := make(chan error)
 		for range 10 {
-			go func() { _, err := g.load(t.Context(), visit{}); failed <- err }()
+			go func() { failed <- g.load(t.Context(), "", place{key: holds.KeyOf("")}) }()
 		}
 		for range 10 {
 			testkit.ErrorIs(t, <-failed, store.err)
@@ -114,17 +110,17 @@ func TestGuard_RunTellsOnce(t *testing.T) {
 }
 
 // Calls for targets that came during a read share the next one: the read may have begun before they had their targets.
-func TestGuard_LoadOfVisits(t *testing.T) {
+func TestGuard_LoadOfTargets(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := &slowStore{}
 		g := New(Options{
-			Store: store, Now: time.Now, Changed: func(state.ClusterName) {}, IsAlive: func(string) bool { return true },
-			Term: func(state.ClusterName) (int64, error) { return 1, nil },
+			Store: store, Now: time.Now, Changed: func(state.ClusterName) {},
+			Place: func(state.ClusterName) (types.UID, int64, error) { return "", 1, nil },
 		})
 		began, done := time.Now(), make(chan error)
 		load := func(target state.ClusterName) {
-			go func() { _, err := g.load(t.Context(), visit{target, 1}); done <- err }()
+			go func() { done <- g.load(t.Context(), target, place{string(target), 1}) }()
 			synctest.Wait()
 		}
 		for _, target := range []state.ClusterName{"first", "second", "third", "second"} {

@@ -17,10 +17,10 @@ import (
 
 // deleteOne sends a delete that would be held, or that repeats one by its name, as a dry run first, which tells the
 // UID: the delete of an object counts once.
-func (c *call) deleteOne(r *http.Request, all *ledger.Ledger, ask ledger.Request, options *metav1.DeleteOptions) (*http.Response, error) {
+func (c *call) deleteOne(r *http.Request, ask ledger.Request, options *metav1.DeleteOptions) (*http.Response, error) {
 	now := c.guard.options.Now()
-	isRepeated := ask.UID == "" && all.Repeats(ask, now)
-	if isRepeated || all.Left(ask, now) <= 0 {
+	isRepeated := ask.UID == "" && c.guard.ledger.Repeats(ask, now)
+	if isRepeated || c.guard.ledger.Left(ask, now) <= 0 {
 		uid, refusal := c.try(r, options, isRepeated)
 		if refusal != nil {
 			return refusal, nil

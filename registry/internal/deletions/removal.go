@@ -31,12 +31,11 @@ func clusters() schema.GroupResource {
 // of all processes, also after a restart. An admitted removal stays so for a Window.
 func (g *Guard) AdmitRemoval(ctx context.Context, r Removal) error {
 	one := g.on(ctx, Target{}, clusters())
-	all, err := one.know(ctx)
-	if err != nil {
+	if err := one.know(ctx); err != nil {
 		return err
 	}
 	limit := r.limit()
-	if all.IsHeld(one.key) {
+	if g.ledger.IsHeld(one.key) {
 		limit = 0 // Nothing but what was admitted before.
 	}
 	claimed, others, err := g.options.Store.Claim(ctx, r.UID, limit, g.options.Now())

@@ -6,14 +6,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/holds"
 	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/deletes"
 	"github.com/clusterfx/clusterfx/registry/internal/deletions/ledger"
@@ -28,7 +32,6 @@ var errClosed = errors.New("another process has the target")
 // sharedHub is a hub whose processes share targets, and one ConfigMap of an API server.
 type sharedHub struct {
 	t      *testing.T
-	direct client.Client
 	store  *ConfigMapStore
 	limits deletes.Limits
 
@@ -42,9 +45,8 @@ type sharedHub struct {
 func newSharedHub(t *testing.T) *sharedHub {
 	t.Helper()
 	direct := fleettest.Client(t, fleettest.Cluster(t, "hub"))
-	namespace := fleettest.Namespace(t, direct, "shared-")
 	return &sharedHub{
-		t: t, direct: direct, store: &ConfigMapStore{Client: direct, Key: client.ObjectKey{Namespace: namespace, Name: "holds"}},
+		t: t, store: &ConfigMapStore{direct, client.ObjectKey{Namespace: fleettest.Namespace(t, direct, "shared-"), Name: "holds"}},
 		limits: deletes.Limits{PerTarget: 2, PerFleet: 100},
 		now:    time.Now(), holders: map[state.ClusterName]string{}, terms: map[state.ClusterName]int64{}, ended: map[string]bool{},
 	}
@@ -71,10 +73,22 @@ func (h *sharedHub) end(name string) {
 	h.ended[name] = true
 }
 
+func (h *sharedHub) hasEnded(name string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.ended[name]
+}
+
 func (h *sharedHub) pass(d time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.now = h.now.Add(d)
+}
+
+func (h *sharedHub) time() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.now
 }
 
 // newPair returns a hub with two processes, of which the first one has a target.
@@ -93,16 +107,40 @@ func (h *sharedHub) content() *StoreContent {
 	return found
 }
 
+// stored returns the holds in the Store, sorted by key.
+func (h *sharedHub) stored() (all []ledger.Held) {
+	h.t.Helper()
+	entries := h.content().Entries
+	for _, key := range slices.Sorted(maps.Keys(entries)) {
+		replica, _ := holds.ReplicaOf(key)
+		all = append(all, heldIn(entries[key], replica)...)
+	}
+	return all
+}
+
 func (h *sharedHub) expectStored(when string, ids ...string) {
 	h.t.Helper()
+	expectIDs(h.t, when, h.stored(), ids...)
+}
+
+func expectIDs(t *testing.T, when string, all []ledger.Held, ids ...string) {
+	t.Helper()
 	found := []string{}
-	for _, one := range h.content().Holds {
+	for _, one := range all {
 		found = append(found, one.ID)
 	}
 	if fmt.Sprint(found) != fmt.Sprint(ids) {
-		h.t.Errorf("%s: the Store has %v, want %v", when, found, ids)
+		t.Errorf("%s: the holds are %v, want %v", when, found, ids)
 	}
 }
+
+// write writes an entry as another process.
+func (h *sharedHub) write(key, text string) {
+	h.t.Helper()
+	must(h.t, testkit.Err(h.store.Write(h.t.Context(), "", map[string]string{key: text})))
+}
+
+func uidOf(target state.ClusterName) types.UID { return types.UID("uid-of-" + target) }
 
 type process struct {
 	*Guard
@@ -113,12 +151,16 @@ type process struct {
 	silent  state.ClusterName // whose app does not run
 }
 
-// start starts a process: it reads the Store as Run does. The process without a name has all targets, as in leader mode.
+// start starts a process: it reads the Store as Run does. The process without a name is alone and has all targets.
 func (h *sharedHub) start(name string) *process {
 	h.t.Helper()
 	p := &process{hub: h, name: name, changes: map[state.ClusterName]int{}}
 	o := Options{
-		Store:   h.store,
+		Store: h.store, Replica: name, Now: h.time,
+		Place: func(target state.ClusterName) (types.UID, int64, error) {
+			term, closed := p.term(target)
+			return uidOf(target), term, closed
+		},
 		Module:  func(context.Context) string { return "pruner" },
 		Blind:   func(context.Context) string { return "" },
 		Silent:  func(target state.ClusterName) bool { return target == p.silent },
@@ -127,19 +169,9 @@ func (h *sharedHub) start(name string) *process {
 		Refused: func(string, state.ClusterName, deletes.Reason) {},
 		Began:   func(ledger.Held, bool) {}, Ended: func(ledger.Held) {},
 		Changed: func(target state.ClusterName) { p.changes[target]++ },
-		Now: func() time.Time {
-			h.mu.Lock()
-			defer h.mu.Unlock()
-			return h.now
-		},
 	}
 	if name != "" {
-		o.Replica, o.Term = name, p.term
-		o.IsAlive = func(replica string) bool {
-			h.mu.Lock()
-			defer h.mu.Unlock()
-			return !h.ended[replica]
-		}
+		o.IsAlive = func(replica string) bool { return !h.hasEnded(replica) }
 	}
 	p.Guard = New(o)
 	must(h.t, p.readFirst(h.t.Context()))
@@ -149,7 +181,10 @@ func (h *sharedHub) start(name string) *process {
 func (p *process) term(target state.ClusterName) (int64, error) {
 	p.hub.mu.Lock()
 	defer p.hub.mu.Unlock()
-	if p.hub.holders[target] != p.name {
+	switch {
+	case p.name == "":
+		return 0, nil
+	case p.hub.holders[target] != p.name:
 		return 0, errClosed
 	}
 	return p.hub.terms[target], nil
@@ -160,12 +195,12 @@ func (p *process) delete(target state.ClusterName, i int) error {
 	p.hub.t.Helper()
 	path := fmt.Sprintf("https://192.0.2.1/api/v1/namespaces/n/configmaps/o-%d", i)
 	r := testkit.Request(p.hub.t, http.MethodDelete, path)
-	to := Target{Name: target}
+	to := Target{}
 	if target != "" {
-		to.Term = func() (int64, error) { return p.term(target) }
+		to = Target{Name: target, UID: uidOf(target), Term: func() (int64, error) { return p.term(target) }}
 	}
 	response, err := p.RoundTrip(to, r, func(r *http.Request) (*http.Response, error) {
-		if _, closed := p.term(target); p.name != "" && target != "" && closed != nil {
+		if _, closed := p.term(target); target != "" && closed != nil {
 			return transport.Refuse(r, closed)
 		}
 		if r.URL.RawQuery == "" {
@@ -207,11 +242,9 @@ func (p *process) upkeep() {
 	}
 }
 
-func (p *process) ids() (ids []string) {
-	for _, h := range p.Holds() {
-		ids = append(ids, h.ID)
-	}
-	return ids
+func (p *process) expectHolds(when string, ids ...string) {
+	p.hub.t.Helper()
+	expectIDs(p.hub.t, p.name+" "+when, p.Holds(), ids...)
 }
 
 // A hold stays while the app of its target does not run, as that of a paused Cluster: nobody asks for the deletes there. It ends a Window
@@ -228,14 +261,10 @@ func TestSharing_HoldOfASilentTarget(t *testing.T) {
 	}
 	p.silent = ""
 	p.upkeep()
-	if fmt.Sprint(p.ids()) != fmt.Sprint([]string{id}) {
-		t.Fatalf("the holds are %v, want %s: it ended while the app did not run", p.ids(), id)
-	}
+	p.expectHolds("after the app ran again", id)
 	h.pass(ledger.Window)
 	p.upkeep()
-	if len(p.ids()) > 0 {
-		t.Errorf("the holds are %v, want none", p.ids())
-	}
+	p.expectHolds("after a Window")
 }
 
 // A hold is in force in the second process before its first delete in the target. The first process neither changes nor removes
@@ -258,9 +287,9 @@ func TestSharing_HoldMoves(t *testing.T) {
 	if got := h.content().Version; got != before {
 		t.Error("processes that do not have the target have written to the Store")
 	}
-	if len(a.ids()) > 0 || len(c.ids()) > 0 || fmt.Sprint(b.ids()) != fmt.Sprint([]string{id}) {
-		t.Errorf("the holds are %v, %v and %v, want %s in b alone", a.ids(), b.ids(), c.ids(), id)
-	}
+	a.expectHolds("after the move")
+	b.expectHolds("after the move", id)
+	c.expectHolds("after the move")
 	must(t, b.Allow(t.Context(), edge, id+"=2"))
 	for i := range 2 {
 		if err := b.delete(edge, 10+i); err != nil {
@@ -315,9 +344,7 @@ func TestSharing_Closed(t *testing.T) {
 	a.upkeep()
 	b.upkeep()
 	h.expectStored("while the gate is closed", id)
-	if len(b.known().Holds())+len(a.ids()) > 0 {
-		t.Errorf("the holds are %v and %v, want none", a.ids(), b.known().Holds())
-	}
+	expectIDs(t, "while the gate is closed", append(a.Holds(), b.ledger.Holds()...))
 	h.set(edge, "a")
 	if got := a.expectHeld("open again", edge, 5); got != id || a.sent != 2 {
 		t.Errorf("the hold is %s after %d deletes, want %s after 2", got, a.sent, id)
@@ -344,35 +371,31 @@ func TestSharing_ShownWithoutDeletes(t *testing.T) {
 	if err := b.delete(edge, 5); err != nil {
 		t.Errorf("an allowed delete: %v", err)
 	}
-	h.move("other", "a")
-	other := a.exceed("other", 2)
-	h.move("other", "b")
-	h.pass(lookEvery)
-	b.upkeep()
-	if got := b.ids(); len(got) != 2 {
-		t.Errorf("the holds are %v, want %s, too, within %s without a question", got, other, lookEvery)
-	}
 }
 
-// What a process that had the target writes late is repaired by the process that has it.
+// What a process that had the target writes late has no effect, and is repaired by the process that has it. Its entry has the term.
 func TestSharing_LateWrites(t *testing.T) {
 	t.Parallel()
 	h, a, b := newPair(t)
-	id := a.exceed(edge, 2)
-	old := h.content().Holds[0]
+	id, key := a.exceed(edge, 2), string(uidOf(edge))
+	old := h.content().Values[key]
 	h.move(edge, "b")
 	b.expectHeld("moved", edge, 2)
 	must(t, b.Allow(t.Context(), edge, id+"=1"))
-	for what, write := range map[string]func() error{
-		"overwritten": func() error { return h.store.Save(t.Context(), old) },
-		"removed":     func() error { return h.store.Remove(t.Context(), id) },
-	} {
-		must(t, write())
+	for what, text := range map[string]string{"overwritten": old, "removed": ""} {
+		h.write(key, text)
 		b.upkeep()
-		if found := h.content().Holds; len(found) != 1 || found[0].Granted != 1 {
-			t.Errorf("%s: the Store has %+v, want the hold with its allowance", what, found)
+		if found := h.content().Entries[key]; found.Term != 2 || found.Holds[id].Granted != 1 || len(b.Holds()) != 1 || b.Holds()[0].Granted != 1 {
+			t.Errorf("%s: the Store has %+v, want the hold with its allowance in term 2", what, found)
 		}
 	}
+	h.pass(ledger.Window)
+	b.upkeep()
+	h.write(key, old)
+	h.pass(lookEvery)
+	b.upkeep()
+	b.expectHolds("after a late write of a hold that has ended")
+	h.expectStored("after a late write of a hold that has ended")
 }
 
 // The removal of a target ends a hold that the process has not read yet. A process that has nothing to do with it restores nothing.
@@ -383,16 +406,12 @@ func TestSharing_Forget(t *testing.T) {
 	a.exceed(edge, 2)
 	kept := a.exceed("other", 2)
 	h.move(edge, "b")
-	b.Forget(edge)
+	b.Forget(edge, uidOf(edge))
 	h.set(edge, "")
 	b.upkeep()
 	h.expectStored("after the removal", kept)
 	a.upkeep()
 	h.expectStored("after the upkeep of the first process", kept)
-	h.move(edge, "b")
-	if err := b.delete(edge, 7); err != nil {
-		t.Errorf("a delete in a new target of the same name: %v", err)
-	}
 }
 
 // A target that moves between two steps of the upkeep keeps its hold in the Store: a hold that has ended in this process is removed
@@ -404,9 +423,9 @@ func TestSharing_RemovesOnlyItsOwn(t *testing.T) {
 	h.move(edge, "a")
 	id := a.exceed(edge, 2)
 	h.pass(ledger.Window)
-	a.known().Expire(a.options.Now())
+	a.ledger.Expire(a.options.Now())
 	h.move(edge, "b")
-	must(t, a.storeChanges(t.Context(), func(string) bool { return true }))
+	must(t, a.storeChanges(t.Context()))
 	h.expectStored("after the target has moved", id)
 }
 

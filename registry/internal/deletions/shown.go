@@ -4,7 +4,9 @@ package deletions
 
 import (
 	"maps"
+	"reflect"
 	"slices"
+	"time"
 
 	"github.com/clusterfx/clusterfx/registry/internal/deletions/ledger"
 	"github.com/clusterfx/clusterfx/registry/state"
@@ -22,54 +24,76 @@ type State struct {
 }
 
 type shown struct {
-	holds       []ledger.Held                  // sorted by id
-	asked       map[state.ClusterName]struct{} // targets whose State was not known yet
+	holds       map[state.ClusterName][]ledger.Held // without Asked
+	asked       map[state.ClusterName]struct{}      // targets whose State was not known yet
 	unavailable map[state.ClusterName]error
 }
 
 func newShown() shown {
-	return shown{asked: map[state.ClusterName]struct{}{}, unavailable: map[state.ClusterName]error{}}
+	return shown{
+		holds: map[state.ClusterName][]ledger.Held{}, asked: map[state.ClusterName]struct{}{}, unavailable: map[state.ClusterName]error{},
+	}
 }
 
 // Shown returns the State of a target.
 func (g *Guard) Shown(target state.ClusterName) State {
-	v, isHere := g.visitOf(target)
+	p, closed := g.placeOf(target)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	s := State{Known: isHere && g.isRead(v), Unavailable: g.shown.unavailable[target]}
-	if isHere && !s.Known {
-		g.shown.asked[target] = struct{}{}
-		g.await(v)
+	s := State{
+		Known: closed == nil && g.isRead(target, p), Unavailable: g.shown.unavailable[target], Holds: g.shown.holds[target],
 	}
-	for _, h := range g.shown.holds {
-		if h.Target == target {
-			s.Holds = append(s.Holds, h)
-		}
+	if closed == nil && !s.Known {
+		g.shown.asked[target] = struct{}{}
+		g.waiting[target] = p
 	}
 	return s
 }
 
-func (g *Guard) changed(holds ...ledger.Held) {
-	if len(holds) == 0 {
+func (g *Guard) showAll() {
+	g.mu.Lock()
+	shown := slices.Collect(maps.Keys(g.shown.holds))
+	g.mu.Unlock()
+	for _, h := range g.ledger.Holds() {
+		shown = append(shown, h.Target)
+	}
+	g.show(shown...)
+}
+
+// show updates the States of targets.
+func (g *Guard) show(targets ...state.ClusterName) {
+	if len(targets) == 0 {
 		return
 	}
 	g.mu.Lock()
-	g.shown.holds = g.ledger.Holds()
-	g.mu.Unlock()
-	for _, h := range holds {
-		g.options.Changed(h.Target)
+	now := map[state.ClusterName][]ledger.Held{}
+	for _, h := range g.ledger.Holds() {
+		h.Asked = time.Time{}
+		now[h.Target] = append(now[h.Target], h)
 	}
-}
-
-func (g *Guard) changedAll(holds map[string]ledger.Held) {
-	g.changed(slices.Collect(maps.Values(holds))...)
+	changed := slices.DeleteFunc(targets, func(target state.ClusterName) bool {
+		if reflect.DeepEqual(g.shown.holds[target], now[target]) {
+			return true
+		}
+		g.shown.holds[target] = now[target]
+		if len(now[target]) == 0 {
+			delete(g.shown.holds, target)
+		}
+		return false
+	})
+	g.mu.Unlock()
+	for _, target := range changed {
+		g.options.Changed(target)
+	}
 }
 
 func (g *Guard) ended(holds []ledger.Held) {
+	var targets []state.ClusterName
 	for _, h := range holds {
 		g.options.Ended(h)
+		targets = append(targets, h.Target)
 	}
-	g.changed(holds...)
+	g.show(targets...)
 }
 
 func (g *Guard) unavailable(target state.ClusterName, err error) {
@@ -93,11 +117,4 @@ func (g *Guard) available() {
 	for _, target := range targets {
 		g.options.Changed(target)
 	}
-}
-
-func (g *Guard) forget(target state.ClusterName) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	delete(g.shown.unavailable, target)
-	delete(g.shown.asked, target)
 }

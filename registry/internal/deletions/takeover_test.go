@@ -3,13 +3,14 @@
 package deletions
 
 import (
-	"fmt"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/clusterfx/clusterfx/internal/holds"
 	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/internal/deletions/ledger"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // One of the processes that live takes the place of a hold whose process has ended, of the fleet as of the hub. It allows nothing,
@@ -21,8 +22,8 @@ func TestTakeOver_One(t *testing.T) {
 			h.limits.PerTarget, h.limits.PerFleet = 100, 2
 			return h.start("a").exceed(edge, 2)
 		},
-		"hub":         func(h *sharedHub) string { return h.start("a").exceed("", 2) },
-		"leader mode": func(h *sharedHub) string { return h.start("").exceed("", 2) },
+		"hub":   func(h *sharedHub) string { return h.start("a").exceed("", 2) },
+		"alone": func(h *sharedHub) string { return h.start("").exceed("", 2) },
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
@@ -30,7 +31,7 @@ func TestTakeOver_One(t *testing.T) {
 			h.move(edge, "a")
 			id := hold(h)
 			others := []*process{h.start("b"), h.start("c"), h.start("d")}
-			if what != "leader mode" {
+			if what != "alone" {
 				for _, p := range others {
 					p.upkeep()
 				}
@@ -46,7 +47,7 @@ func TestTakeOver_One(t *testing.T) {
 			for _, p := range others {
 				p.upkeep()
 			}
-			found := h.content().Holds
+			found := h.stored()
 			if len(found) != 1 || found[0].ID == id || found[0].Granted+found[0].Used != 0 {
 				t.Fatalf("the Store has %+v, want one successor of %s", found, id)
 			}
@@ -59,12 +60,11 @@ func TestTakeOver_One(t *testing.T) {
 func expectOnlyIn(h *sharedHub, all []*process, hold ledger.Held) {
 	h.t.Helper()
 	for _, p := range all {
-		if isHere := fmt.Sprint(p.ids()) == fmt.Sprint([]string{hold.ID}); isHere != (p.name == hold.Replica) || !isHere && len(p.ids()) > 0 {
-			h.t.Errorf("%s has the holds %v, want %s in %s alone", p.name, p.ids(), hold.ID, hold.Replica)
-		}
 		if p.name != hold.Replica {
+			p.expectHolds("beside the successor")
 			continue
 		}
+		p.expectHolds("as the successor", hold.ID)
 		h.pass(ledger.Window - time.Second)
 		p.upkeep()
 		h.move(edge, p.name)
@@ -87,7 +87,7 @@ func TestTakeOver_InPlace(t *testing.T) {
 	b := h.start("b")
 	id := b.exceed("", 2)
 	b.upkeep()
-	if n := len(h.content().Holds); n != 2 {
+	if n := len(h.stored()); n != 2 {
 		t.Fatalf("the Store has %d holds, want one of each process", n)
 	}
 	h.end("a")
@@ -108,9 +108,10 @@ func TestTakeOver_Conflict(t *testing.T) {
 	if err := c.takeOver(t.Context(), before); err != nil {
 		t.Errorf("a conflict is an error: %v", err)
 	}
-	if found := h.content(); found.Version != after.Version || len(after.Holds) != 1 || after.Holds[0].Replica != "b" || len(c.ids()) > 0 {
+	if found := h.content(); found.Version != after.Version || len(found.Entries) != 1 || len(found.Entries[holds.KeyOf("b")].Holds) != 1 {
 		t.Errorf("the Store has %+v, want that of b: %+v", found, after)
 	}
+	c.expectHolds("after the conflict")
 }
 
 // A process that starts with the name of one that has ended has its holds, with what was allowed.
@@ -122,22 +123,19 @@ func TestTakeOver_SameName(t *testing.T) {
 	testkit.Equal(t, again.expectHeld("after a restart", "", 3), id, "the hold")
 }
 
-// A hub that returns to leader mode has the holds of all processes, and keeps and ends them.
-func TestTakeOver_LeaderMode(t *testing.T) {
+// A hub that is alone again has the holds of all processes, and keeps and ends them.
+func TestTakeOver_Alone(t *testing.T) {
 	t.Parallel()
 	h, a, b := newPair(t)
 	h.move("other", "b")
-	ofTarget, other, ofHub := a.exceed(edge, 2), b.exceed("other", 2), b.exceed("", 2)
-	leader := h.start("")
-	for target, id := range map[string]string{"edge": ofTarget, "other": other, "": ofHub} {
-		for _, hold := range leader.Holds() {
-			if string(hold.Target) == target && hold.ID != id {
-				t.Errorf("the hold in %q is %s, want %s", target, hold.ID, id)
-			}
-		}
+	ids := map[state.ClusterName]string{edge: a.exceed(edge, 2), "other": b.exceed("other", 2), "": b.exceed("", 2)}
+	alone := h.start("")
+	for target, id := range ids {
+		testkit.Equal(t, alone.expectHeld("before the first delete", target, 3), id, "the hold")
 	}
-	testkit.Equal(t, len(leader.Holds()), 3, "holds are in force")
-	h.pass(ledger.Window + time.Second)
-	leader.upkeep()
+	alone.upkeep()
+	testkit.Equal(t, len(h.stored()), 3, "holds are stored")
+	h.pass(ledger.Window)
+	alone.upkeep()
 	h.expectStored("after a Window")
 }

@@ -7,9 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/clusterfx/clusterfx/internal/holds"
 	"github.com/clusterfx/clusterfx/registry/internal/deletions/ledger"
@@ -21,11 +22,7 @@ const AllowAnnotation = "clusterfx.dev/allow-deletes"
 
 // Holds returns the Holds of this process that are in force, sorted by id.
 func (g *Guard) Holds() []ledger.Held {
-	all := g.known()
-	if all == nil {
-		return nil
-	}
-	return slices.DeleteFunc(all.Holds(), func(h ledger.Held) bool { return !g.owns(&h) })
+	return slices.DeleteFunc(g.ledger.Holds(), func(h ledger.Held) bool { return h.IsOfTarget() && !g.isHere(h.Target) })
 }
 
 // Allow allows the deletes that an AllowAnnotation of a remote names. Ids that are not in force there alone have no
@@ -37,8 +34,7 @@ func (g *Guard) Allow(ctx context.Context, target state.ClusterName, value strin
 
 // allow returns problems of the value and of the Store apart.
 func (g *Guard) allow(ctx context.Context, value string, may func(ledger.Held) bool) (bad, failed error) {
-	all := g.known()
-	if all == nil || value == "" {
+	if value == "" {
 		return nil, nil
 	}
 	allowances, bad := holds.ParseAllowances(value)
@@ -47,30 +43,33 @@ func (g *Guard) allow(ctx context.Context, value string, may func(ledger.Held) b
 	}
 	var problems []error
 	for _, id := range slices.Sorted(maps.Keys(allowances)) {
-		if h, inForce := all.Hold(id); !inForce || !may(h) {
+		if h, inForce := g.ledger.Hold(id); !inForce || !may(h) {
 			continue
 		}
-		if h := all.Allow(id, allowances[id]); h != nil {
-			problems = append(problems, g.store(ctx, id))
-			g.changed(*h)
+		if h := g.ledger.Allow(id, allowances[id]); h != nil {
+			problems = append(problems, g.store(ctx, h))
+			g.show(h.Target)
 		}
 	}
 	return bad, errors.Join(problems...)
 }
 
-// Forget ends the Holds of a removed remote, also unread ones in the Store.
-func (g *Guard) Forget(target state.ClusterName) {
-	if g.isShared() {
-		g.forgetIn(target, g.options.Now())
-	}
-	if all := g.known(); all != nil {
-		g.ended(all.Forget(target))
-	}
-	g.forget(target)
+// Forget ends the Holds of a removed remote, also unread ones in the Store: the upkeep removes their key.
+func (g *Guard) Forget(target state.ClusterName, uid types.UID) {
+	key := placeIn(target, uid, 0).key
+	g.mu.Lock()
+	g.gone[key] = true
+	delete(g.places, target)
+	delete(g.waiting, target)
+	delete(g.stored, key)
+	delete(g.shown.unavailable, target)
+	delete(g.shown.asked, target)
+	ended := g.ledger.Forget(target)
+	g.mu.Unlock()
+	g.ended(ended)
 }
 
-// Run reads the Holds, also those that another process has stored meanwhile, then ends Holds and keeps the Store up to
-// date until ctx ends. told gets the first of several equal errors of the Store, and nil after the last.
+// Run reads the Holds, then ends Holds and keeps the Store up to date until ctx ends. told gets the first of several equal errors of the Store, and nil after the last.
 func (g *Guard) Run(ctx context.Context, every time.Duration, told func(error)) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -103,123 +102,210 @@ func (g *Guard) readFirst(ctx context.Context) error {
 	return err
 }
 
-// keepUp ends Holds, applies allowances, and stores what has changed, or what the Store has lost after a restore or an
-// edit.
+// keepUp ends Holds, applies allowances, and stores what has changed, or what the Store has lost after a restore, an edit,
+// or a late write of the process that had the target before.
 func (g *Guard) keepUp(ctx context.Context) error {
 	g.leave()
-	all := g.known()
-	for _, h := range all.Holds() {
+	for _, h := range g.ledger.Holds() {
 		if !h.Fleet && h.Target != "" && g.options.Silent(h.Target) {
-			all.Await(h.ID, g.options.Now())
+			g.ledger.Await(h.ID, g.options.Now())
 		}
 	}
-	g.ended(all.Expire(g.options.Now()))
-	isLost := func(string) bool { return false }
+	g.ended(g.ledger.Expire(g.options.Now()))
 	var bad, failed error
-	if len(all.Holds()) > 0 || g.isDue() {
-		before := g.storedHolds()
-		var there *StoreContent
-		if there, failed = g.look(ctx); there != nil {
-			isLost = lostIn(there, before)
-			var notAllowed error
-			bad, notAllowed = g.allow(ctx, there.Annotations[AllowAnnotation], func(ledger.Held) bool { return true })
-			failed = errors.Join(failed, notAllowed)
-		}
+	if g.isDue() {
+		bad, failed = g.look(ctx)
 	}
-	if failed = errors.Join(failed, g.storeChanges(ctx, isLost)); failed == nil {
+	failed = errors.Join(failed, g.removeGone(ctx), g.storeChanges(ctx))
+	g.showAll()
+	if failed == nil {
 		g.available()
 	}
 	return errors.Join(bad, failed)
 }
 
-func (g *Guard) look(ctx context.Context) (*StoreContent, error) {
-	if !g.isShared() {
-		return g.options.Store.Load(ctx)
-	}
-	return g.lookShared(ctx)
+// lookEvery is for a process without Holds: those of ended processes wait for a successor.
+const lookEvery = 30 * time.Second
+
+func (g *Guard) isDue() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.ledger.Holds())+len(g.waiting) > 0 ||
+		g.options.IsAlive != nil && g.options.Now().Sub(g.looked) >= lookEvery
 }
 
-// lostIn reports whether the Store has lost a Hold that was stored before the read, or has older numbers, as from a
-// late write of the process before.
-func lostIn(there *StoreContent, before map[string]ledger.Held) func(id string) bool {
-	found := map[string]ledger.Held{}
-	for _, h := range there.Holds {
-		found[h.ID] = h
+func (g *Guard) look(ctx context.Context) (bad, failed error) {
+	began := g.options.Now()
+	there, failed := g.read(ctx)
+	if there == nil {
+		return nil, failed
 	}
-	return func(id string) bool {
-		was, wasStored := before[id]
-		now, isStored := found[id]
-		return wasStored && (!isStored || now.Granted != was.Granted || now.Used != was.Used)
+	g.compare(there)
+	if failed == nil {
+		g.looked = began
+		failed = g.takeOver(ctx, there)
+	}
+	bad, notAllowed := g.allow(ctx, there.Annotations[AllowAnnotation], func(ledger.Held) bool { return true })
+	return bad, errors.Join(failed, notAllowed)
+}
+
+// compare notes what the Store has of this process. Whatever is not as this process has it is written again, such as an
+// entry with a lower term.
+func (g *Guard) compare(there *StoreContent) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	maps.DeleteFunc(g.stored, func(key string, _ saved) bool { return there.Values[key] == "" })
+	for target, p := range g.places {
+		if text := there.Values[p.key]; text != "" {
+			g.stored[p.key] = saved{target, text}
+		}
 	}
 }
 
-func (g *Guard) storeChanges(ctx context.Context, isLost func(id string) bool) error {
-	stored := g.storedHolds() // Before the Holds in force: a Hold that begins now is not missing there.
-	var changed []ledger.Held
+// removeGone: UIDs never come back, so nothing writes the keys of removed targets again.
+func (g *Guard) removeGone(ctx context.Context) error {
+	if err := g.lockStore(ctx); err != nil {
+		return err
+	}
+	defer g.unlockStore()
+	g.mu.Lock()
+	values := map[string]string{}
+	for key := range g.gone {
+		values[key] = ""
+	}
+	g.mu.Unlock()
+	if len(values) == 0 {
+		return nil
+	}
+	if _, err := g.options.Store.Write(ctx, "", values); err != nil {
+		return err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	maps.DeleteFunc(g.gone, func(key string, _ bool) bool { _, isRemoved := values[key]; return isRemoved })
+	return nil
+}
+
+func (g *Guard) storeChanges(ctx context.Context) error {
 	var problems []error
-	for _, h := range g.known().Holds() {
-		was := stored[h.ID]
-		delete(stored, h.ID)
-		if !g.owns(&h) {
-			continue
-		}
-		was.Asked = h.Asked // is not stored
-		hasChanged := !reflect.DeepEqual(was, h)
-		if hasChanged || isLost(h.ID) {
-			problems = append(problems, g.store(ctx, h.ID))
-		}
-		if hasChanged {
-			changed = append(changed, h)
-		}
-	}
-	g.changed(changed...)
-	for _, id := range slices.Sorted(maps.Keys(stored)) {
-		problems = append(problems, g.store(ctx, id))
+	changed := g.changes()
+	for _, key := range slices.Sorted(maps.Keys(changed)) {
+		problems = append(problems, g.save(ctx, changed[key], key))
 	}
 	return errors.Join(problems...)
 }
 
-// store lets one caller at a time write, so that no older version replaces a newer one.
-func (g *Guard) store(ctx context.Context, id string) error {
+// changes returns the keys of what the Store has not, or has otherwise, with the targets.
+func (g *Guard) changes() map[string]state.ClusterName {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	changed := map[string]state.ClusterName{}
+	for key, was := range g.stored {
+		changed[key] = was.target
+	}
+	for _, h := range g.ledger.Holds() {
+		changed[g.placeFor(&h).key] = ofTarget(&h)
+	}
+	for key, entry := range g.entries("") {
+		if text, err := entry.Text(); err == nil && text == g.stored[key].text {
+			delete(changed, key)
+		}
+	}
+	return changed
+}
+
+// saved is an entry of this process in the Store. The target is empty for the hub and the fleet.
+type saved struct {
+	target state.ClusterName
+	text   string
+}
+
+func ofTarget(h *ledger.Held) state.ClusterName {
+	if h.IsOfTarget() {
+		return h.Target
+	}
+	return ""
+}
+
+// placeFor needs g.mu.
+func (g *Guard) placeFor(h *ledger.Held) place {
+	if h.IsOfTarget() {
+		return g.places[h.Target]
+	}
+	return place{key: holds.KeyOf(h.Replica)}
+}
+
+func (g *Guard) store(ctx context.Context, h *ledger.Held) error {
+	g.mu.Lock()
+	key := g.placeFor(h).key
+	g.mu.Unlock()
+	return g.save(ctx, ofTarget(h), key)
+}
+
+// save writes the entry of a target, or of the hub, if it has changed and is this process's.
+func (g *Guard) save(ctx context.Context, target state.ClusterName, key string) error {
+	if err := g.lockStore(ctx); err != nil {
+		return err
+	}
+	defer g.unlockStore()
+	text, hasChanged, err := g.change(target, key)
+	if err != nil || !hasChanged {
+		return err
+	}
+	if _, err := g.options.Store.Write(ctx, "", map[string]string{key: text}); err != nil {
+		return err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.stored[key] = saved{target, text}
+	return nil
+}
+
+// change decides and encodes in one step, so that Holds which leave in between are not removed from the Store.
+func (g *Guard) change(target state.ClusterName, key string) (text string, hasChanged bool, err error) {
+	p, closed := g.placeOf(target)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if closed != nil || !g.isRead(target, p) {
+		return "", false, nil
+	}
+	text, err = g.encode(key)
+	return text, text != g.stored[key].text, err
+}
+
+// encode returns the value of a key, "" without Holds. It needs g.mu.
+func (g *Guard) encode(key string, more ...ledger.Held) (string, error) {
+	entry, hasHolds := g.entries(key, more...)[key]
+	if !hasHolds {
+		return "", nil
+	}
+	return entry.Text()
+}
+
+// entries returns what the Store shall have, under one key or all. It needs g.mu.
+func (g *Guard) entries(only string, more ...ledger.Held) map[string]holds.Entry {
+	all := map[string]holds.Entry{}
+	for _, h := range append(g.ledger.Holds(), more...) {
+		p := g.placeFor(&h)
+		if only != "" && p.key != only {
+			continue
+		}
+		if all[p.key].Holds == nil {
+			all[p.key] = holds.Entry{Term: p.term, Holds: map[string]holds.Saved{}}
+		}
+		all[p.key].Holds[h.ID] = savedOf(h)
+	}
+	return all
+}
+
+// lockStore lets one caller at a time write, so that no older version replaces a newer one.
+func (g *Guard) lockStore(ctx context.Context) error {
 	select {
 	case <-g.writing:
-		defer func() { g.writing <- struct{}{} }()
+		return nil
 	case <-ctx.Done():
 		return fmt.Errorf("wait for the store of holds: %w", context.Cause(ctx))
 	}
-	now, inForce := g.known().Hold(id)
-	if !inForce {
-		return g.unstore(ctx, id)
-	}
-	if !g.owns(&now) {
-		return nil
-	}
-	if err := g.options.Store.Save(ctx, now); err != nil {
-		return err
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.stored[id] = now
-	return nil
 }
 
-// unstore: a Hold that has moved with its target is not among the stored ones.
-func (g *Guard) unstore(ctx context.Context, id string) error {
-	was, isStored := g.storedHolds()[id]
-	if !isStored || !g.owns(&was) {
-		return nil
-	}
-	if err := g.options.Store.Remove(ctx, id); err != nil {
-		return err
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	delete(g.stored, id)
-	return nil
-}
-
-func (g *Guard) storedHolds() map[string]ledger.Held {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return maps.Clone(g.stored)
-}
+func (g *Guard) unlockStore() { g.writing <- struct{}{} }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -44,6 +45,7 @@ func newGuarded(t *testing.T) guarded {
 func newGuard() *deletions.Guard {
 	return deletions.New(deletions.Options{
 		Store:   deletions.MemoryStore{},
+		Place:   func(state.ClusterName) (types.UID, int64, error) { return "", 0, nil },
 		Module:  func(context.Context) string { return "pruner" },
 		Silent:  func(state.ClusterName) bool { return false },
 		Blind:   func(context.Context) string { return "" },

@@ -14,18 +14,20 @@ import (
 
 func TestEntry(t *testing.T) {
 	t.Parallel()
-	want := holds.Saved{
-		Module: "quota", Group: "apps", Resource: "deployments", Cluster: "edge", Fleet: true, Cause: "tenant-a", Replica: "hub-0",
+	want := holds.Entry{Term: 7, Holds: map[string]holds.Saved{"quota-deployments-aaaa": {
+		Module: "quota", Group: "apps", Resource: "deployments", Cluster: "edge", Fleet: true, Cause: "tenant-a",
 		Since:   metav1.NewTime(time.Unix(1e9, 0)),
 		Deleted: 20, More: 3, Names: []string{"a/b"}, Granted: 5, Spent: 4, Used: 5,
-	}
+	}}}
 	text, err := want.Text()
 	must(t, err)
 	got, err := holds.Parse(text)
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
-	for _, bad := range []string{"", "{}", `{"module":"quota"}`, `{"module":"quota","resource":"x","more":"many"}`} {
+	for _, bad := range []string{
+		"", "{}", `{"holds":{}}`, `{"holds":{"a":{"module":"quota"}}}`, `{"holds":{"a":{"module":"quota","resource":"x","more":"many"}}}`,
+	} {
 		if e, err := holds.Parse(bad); err == nil {
 			t.Errorf("%q is %+v", bad, e)
 		}

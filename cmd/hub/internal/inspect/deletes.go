@@ -79,18 +79,13 @@ func (h *Deletes) read(ctx context.Context) (*corev1.ConfigMap, error) {
 	return found, nil
 }
 
-func holdsIn(found *corev1.ConfigMap) ([]Listed, error) {
-	var all []Listed
-	var problems []error
-	for _, id := range slices.Sorted(maps.Keys(found.Data)) {
-		entry, err := holds.Parse(found.Data[id])
-		if err != nil {
-			problems = append(problems, fmt.Errorf("read the key %q of the ConfigMap %s/%s: %w", id, found.Namespace, found.Name, err))
-			continue
-		}
-		all = append(all, Listed{id, entry})
+func holdsIn(found *corev1.ConfigMap) (all []Listed, err error) {
+	entries, err := holds.Read(found)
+	byID := holds.ByID(entries)
+	for _, id := range slices.Sorted(maps.Keys(byID)) {
+		all = append(all, Listed{id, byID[id]})
 	}
-	return all, errors.Join(problems...)
+	return all, err
 }
 
 // Print writes the holds in force to w; ErrNone for a table without a row.

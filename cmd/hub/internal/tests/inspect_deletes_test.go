@@ -27,20 +27,14 @@ func TestAllow_AtTheSameTime(t *testing.T) {
 	const id, other, known = "mirror-configmaps-aaaa", "mirror-secrets-bbbb", "mirror-pods-cccc"
 	hub, err := access.New("the hub", fleettest.Cluster(t, "hub").Config())
 	must(t, err)
-	text := func(e holds.Saved) string {
-		value, err := e.Text()
-		if err != nil {
-			t.Error(err)
-		}
-		return value
-	}
+	text, err := holds.Entry{Holds: map[string]holds.Saved{
+		id:    {Module: "mirror", Resource: "configmaps", Deleted: 20, More: 30, Granted: 7, Spent: 3, Used: 7},
+		other: {Module: "mirror", Resource: "secrets", Deleted: 20, More: 9},
+		known: {Module: "mirror", Resource: "pods", Deleted: 20, More: 9, Granted: 5, Spent: 4, Used: 5},
+	}}.Text()
+	must(t, err)
 	stored := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: cluster.HoldsName},
-		Data: map[string]string{
-			id:    text(holds.Saved{Module: "mirror", Resource: "configmaps", Deleted: 20, More: 30, Granted: 7, Spent: 3, Used: 7}),
-			other: text(holds.Saved{Module: "mirror", Resource: "secrets", Deleted: 20, More: 9}),
-			known: text(holds.Saved{Module: "mirror", Resource: "pods", Deleted: 20, More: 9, Granted: 5, Spent: 4, Used: 5}),
-		},
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: cluster.HoldsName}, Data: map[string]string{holds.KeyOf(""): text},
 	}
 	must(t, hub.Create(t.Context(), stored))
 	held := inspect.Deletes{Cluster: hub, Namespace: stored.Namespace}

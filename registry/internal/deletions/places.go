@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deletions
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/clusterfx/clusterfx/internal/holds"
+	"github.com/clusterfx/clusterfx/registry/deletes"
+	"github.com/clusterfx/clusterfx/registry/internal/deletions/ledger"
+	"github.com/clusterfx/clusterfx/registry/state"
+)
+
+// place is where the Store has the Holds of a target, and the term in which this process has the target.
+type place struct {
+	key  string
+	term int64
+}
+
+func placeIn(target state.ClusterName, uid types.UID, term int64) place {
+	return place{cmp.Or(string(uid), string(target)), term}
+}
+
+func (g *Guard) hubPlace() place { return place{key: holds.KeyOf(g.options.Replica)} }
+
+// placeOf: a process without others keeps the Holds of a target that is gone until they end.
+func (g *Guard) placeOf(target state.ClusterName) (p place, closed error) {
+	if target == "" {
+		return g.hubPlace(), nil
+	}
+	uid, term, closed := g.options.Place(target)
+	if closed == nil || g.options.IsAlive != nil {
+		return placeIn(target, uid, term), closed
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if known, ok := g.places[target]; ok {
+		return known, nil
+	}
+	return place{}, closed
+}
+
+// know returns the error of the refusal if the Holds of the target are not in the ledger.
+func (c *call) know(ctx context.Context) error {
+	var term int64
+	if c.target.Term != nil {
+		var closed error
+		if term, closed = c.target.Term(); closed != nil {
+			return closed
+		}
+	}
+	c.place = placeIn(c.target.Name, c.target.UID, term)
+	if c.target.Name == "" {
+		c.place = c.guard.hubPlace()
+	}
+	if err := c.guard.load(ctx, c.target.Name, c.place); err != nil {
+		return c.held(deletes.StoreUnavailable, err)
+	}
+	return nil
+}
+
+// isRead reports whether the ledger has the Holds of a target in this place, and those of the hub. It needs g.mu.
+func (g *Guard) isRead(target state.ClusterName, p place) bool {
+	_, hub := g.places[""]
+	known, ok := g.places[target]
+	return hub && ok && known == p
+}
+
+// isHere reports whether this process has a target, and its Holds in the ledger.
+func (g *Guard) isHere(target state.ClusterName) bool {
+	p, closed := g.placeOf(target)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return closed == nil && g.isRead(target, p)
+}
+
+// reading is a read of the Store that several calls share.
+type reading struct {
+	done  chan struct{}
+	err   error // read it, and ended, only after done
+	ended bool  // the context of the call that reads has ended
+}
+
+// load returns when the ledger has the Holds of a target. The first call reads; calls at the same time wait for it and
+// fail with it, so that they do not wait for failures one after the other. If it ends, another one reads. A target that
+// came during a read needs another.
+func (g *Guard) load(ctx context.Context, target state.ClusterName, p place) error {
+	for {
+		one, isFirst := g.join(target, p)
+		if one == nil {
+			return nil
+		}
+		if isFirst {
+			g.lead(ctx, one)
+		}
+		select {
+		case <-one.done:
+		case <-ctx.Done():
+			return fmt.Errorf("wait for the holds of deletes: %w", context.Cause(ctx))
+		}
+		if one.err != nil && (isFirst || !one.ended) {
+			return one.err
+		}
+	}
+}
+
+// join's isFirst says that the caller has to lead the read.
+func (g *Guard) join(target state.ClusterName, p place) (one *reading, isFirst bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.isRead(target, p) {
+		return nil, false
+	}
+	g.waiting[target] = p
+	if g.reading != nil {
+		return g.reading, false
+	}
+	g.reading = &reading{done: make(chan struct{})}
+	return g.reading, true
+}
+
+func (g *Guard) lead(ctx context.Context, one *reading) {
+	_, one.err = g.read(ctx)
+	one.ended = ctx.Err() != nil
+	g.mu.Lock()
+	g.reading = nil
+	g.mu.Unlock()
+	close(one.done)
+}
+
+// read takes the Holds of the targets that wait, and of the hub the first time.
+func (g *Guard) read(ctx context.Context) (*StoreContent, error) {
+	g.mu.Lock()
+	waiting := g.waiting
+	g.waiting = map[state.ClusterName]place{}
+	g.mu.Unlock()
+	waiting[""] = g.hubPlace()
+	there, err := g.options.Store.Load(ctx)
+	if err != nil {
+		g.mu.Lock()
+		maps.Copy(waiting, g.waiting)
+		g.waiting = waiting
+		g.mu.Unlock()
+		return there, fmt.Errorf("read the holds of deletes: %w", err)
+	}
+	for target, p := range waiting {
+		g.take(there, target, p)
+	}
+	g.show(slices.Collect(maps.Keys(waiting))...)
+	g.available()
+	return there, nil
+}
+
+// take replaces what the ledger has of a target. Holds of the hub do not move, so they are taken once.
+func (g *Guard) take(there *StoreContent, target state.ClusterName, p place) {
+	g.mu.Lock()
+	if target == "" && g.isRead(target, p) {
+		g.mu.Unlock()
+		return
+	}
+	known := map[string]bool{}
+	for _, h := range g.ledger.Forget(target) {
+		known[h.ID] = true
+	}
+	var restored []ledger.Held
+	for _, key := range g.keysOf(there, target, p) {
+		replica, _ := holds.ReplicaOf(key)
+		restored = append(restored, g.ledger.Restore(heldIn(there.Entries[key], replica), g.options.Now())...)
+		g.stored[key] = saved{target, there.Values[key]}
+	}
+	g.places[target] = p
+	g.mu.Unlock()
+	for _, h := range restored {
+		if !known[h.ID] {
+			g.options.Began(h, true)
+		}
+	}
+}
+
+func (g *Guard) keysOf(there *StoreContent, target state.ClusterName, p place) (keys []string) {
+	if target != "" {
+		return []string{p.key}
+	}
+	for key := range there.Entries {
+		if replica, isHub := holds.ReplicaOf(key); isHub && g.isOwn(replica) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// isOwn reports whether Holds of the hub, or of the fleet, are this process's. One without others has all.
+func (g *Guard) isOwn(replica string) bool {
+	return g.options.IsAlive == nil || replica == g.options.Replica
+}
+
+// leave drops the Holds of targets that this process has no longer, or had to give away meanwhile. It writes nothing.
+func (g *Guard) leave() {
+	g.mu.Lock()
+	known := maps.Clone(g.places)
+	g.mu.Unlock()
+	for target, before := range known {
+		now, closed := g.placeOf(target)
+		if closed == nil && now == before {
+			continue
+		}
+		g.mu.Lock()
+		if g.places[target] == before {
+			delete(g.places, target)
+			g.ledger.Forget(target)
+		}
+		if closed == nil {
+			g.waiting[target] = now
+		}
+		g.mu.Unlock()
+	}
+}
+
+type admission struct {
+	ticket  *ledger.Ticket
+	store   *ledger.Held
+	held    error
+	isKnown bool // otherwise there is no decision
+}
+
+func (c *call) tryAdmit(ask ledger.Request) (one admission) {
+	g := c.guard
+	now := g.options.Now()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if one.isKnown = g.isRead(c.target.Name, c.place); one.isKnown {
+		one.ticket, one.store, one.held = g.ledger.Admit(ask, now)
+	}
+	return one
+}
