@@ -27,7 +27,7 @@ func parts(o Options, newManager func() (ctrl.Manager, error)) fx.Option {
 		AggregateMetrics: o.Registry.AggregateMetrics,
 	}
 	if o.Sharing.Enabled {
-		settings.Journal = cluster.JournalOf(o.Registry.Replica)
+		settings.Replica = o.Registry.Replica
 	}
 	o.Registry.HubParts = o.hubParts(settings)
 	o.Registry.Explain = clusterstatus.WithAdvice

@@ -183,7 +183,7 @@ func leaderRules(lease string) []rbacv1.PolicyRule {
 
 // shardingRules leave out the Lease of the leader.
 func shardingRules() []rbacv1.PolicyRule {
-	return merged(slices.Concat(replica.Rules(), cluster.ReplicaRules(), partreport.ReplicaRules()))
+	return merged(slices.Concat(replica.Rules(), partreport.ReplicaRules()))
 }
 
 // ownRules leave out the Lease.

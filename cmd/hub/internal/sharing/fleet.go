@@ -42,7 +42,7 @@ type Options struct {
 	LeaveTimeout time.Duration
 	Alive        func() error // Alive returns an error while the reconcilers make no progress.
 	Mode         replica.Mode // Mode. Default: always Sharded.
-	// Forget removes what a replica that ended long ago has left, and is called again after an error. Default: nothing.
+	// Forget and ForgetAfter are those of replica.Options.
 	Forget      func(ctx context.Context, replica string) error
 	ForgetAfter time.Duration
 	Log         logr.Logger
@@ -63,8 +63,8 @@ type Clusters interface {
 
 // Journal is cluster.Journal.
 type Journal interface {
-	Read(ctx context.Context, other string, hasEnded bool) (adopt func(isOurs func(types.UID) bool), err error)
-	Remove(ctx context.Context, other string) error
+	Take(ctx context.Context, has func(types.UID) bool, term int64, crashed string) error
+	LetGo(has func(types.UID) bool)
 }
 
 // Fleet is the share of a hub. It is safe for many goroutines.
@@ -75,17 +75,15 @@ type Fleet struct {
 	count   int
 	log     logr.Logger
 	moves   moves
-	also    func(ctx context.Context, replica string) error // of Options.Forget
 
 	remotes  Remotes  // set by Attach
 	clusters Clusters // set by Attach
 	journal  Journal  // set by Attach
 
-	mu       sync.RWMutex // protects the fields below; held for map operations only
-	parts    []part
-	names    map[registry.ClusterName]types.UID // as of the last reconcile of each Cluster
-	queue    workqueue.TypedRateLimitingInterface[ctrl.Request]
-	legacies map[shards.Origin]*legacy
+	mu    sync.RWMutex // protects the fields below; held for map operations only
+	parts []part
+	names map[registry.ClusterName]types.UID // as of the last reconcile of each Cluster
+	queue workqueue.TypedRateLimitingInterface[ctrl.Request]
 }
 
 type part struct {
@@ -104,13 +102,9 @@ func New(o Options) (*Fleet, error) {
 	if o.Count == 0 {
 		o.Count = shards.DefaultCount
 	}
-	if o.Forget == nil {
-		o.Forget = func(context.Context, string) error { return nil }
-	}
 	f := &Fleet{
-		name: o.Replica, labels: o.Labels, count: o.Count, log: o.Log, moves: newMoves(), also: o.Forget,
+		name: o.Replica, labels: o.Labels, count: o.Count, log: o.Log, moves: newMoves(),
 		parts: make([]part, max(o.Count, 0)), names: map[registry.ClusterName]types.UID{},
-		legacies: map[shards.Origin]*legacy{},
 	}
 	for i := range f.parts {
 		f.parts[i].role = cluster.RoleNone
@@ -119,7 +113,7 @@ func New(o Options) (*Fleet, error) {
 	f.replica, err = replica.New(replica.Options{
 		Config: o.Config, Namespace: o.Namespace, Name: o.Replica, Labels: o.Labels, Version: project.Version(), Pins: f.pins, Count: o.Count, Timing: o.Timing,
 		LeaveTimeout: o.LeaveTimeout, Alive: o.Alive, Runner: f, Mode: o.Mode, Log: o.Log,
-		Forget: f.forget, ForgetAfter: o.ForgetAfter,
+		Forget: o.Forget, ForgetAfter: o.ForgetAfter,
 	})
 	return f, err
 }
@@ -218,14 +212,6 @@ func (f *Fleet) Forget(name registry.ClusterName) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.names, name)
-}
-
-const forgetTimeout = 10 * time.Second
-
-func (f *Fleet) forget(ctx context.Context, replica string) error {
-	ctx, cancel := context.WithTimeout(ctx, forgetTimeout)
-	defer cancel()
-	return errors.Join(f.journal.Remove(ctx, cluster.JournalOf(replica)), f.also(ctx, replica))
 }
 
 // Source has requests for Clusters whose role has changed.

@@ -29,7 +29,7 @@ const (
 
 // Warm returns when each app waits, or cannot be built now. The holder's crashes count: building may crash this hub, too.
 func (f *Fleet) Warm(ctx context.Context, shard int, from shards.Origin) error {
-	f.inherit(ctx, shard, from)
+	f.inherit(ctx, shard, 0, from)
 	if err := f.change(ctx, shard, part{role: cluster.RoleWarm, prepared: map[types.UID]bool{}}); err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (f *Fleet) cold(shard int, all []hubv1.Cluster) int {
 // It lists the Clusters until ctx ends: without that, no reconcile begins.
 func (f *Fleet) Start(ctx context.Context, shard int, epoch int64, from shards.Origin) {
 	f.log.V(1).Info("This hub runs the Clusters of a shard", "shard", shard, "epoch", epoch, "from", from.Name)
-	f.inherit(ctx, shard, from)
+	f.inherit(ctx, shard, epoch, from)
 	for ctx.Err() == nil {
 		err := f.change(ctx, shard, part{role: cluster.RoleRunner, epoch: epoch})
 		if err == nil {
@@ -108,7 +108,37 @@ func (f *Fleet) Drain(ctx context.Context, shard int) error {
 	if err := f.change(ctx, shard, part{role: cluster.RoleNone}); err != nil {
 		return err
 	}
-	return f.await(ctx, all)
+	if err := f.await(ctx, all); err != nil {
+		return err
+	}
+	f.journal.LetGo(f.in(shard))
+	return nil
+}
+
+// journalPatience bounds the delay of a start. After it no app is a suspect: the hub must not stop for its API server, and starts
+// one by one would stop thousands of Clusters for one.
+const journalPatience = 10 * time.Second
+
+// inherit takes over crashes of a shard's apps. Of a replica that ended without a release, starting apps are suspects. After a
+// release to this replica the crashes are known.
+func (f *Fleet) inherit(ctx context.Context, shard int, epoch int64, from shards.Origin) {
+	if from.Name == "" {
+		return
+	}
+	crashed := ""
+	if from.HasEnded {
+		crashed = from.Name
+	}
+	reading, cancel := context.WithTimeout(ctx, journalPatience)
+	defer cancel()
+	if err := f.journal.Take(reading, f.in(shard), epoch, crashed); err != nil && ctx.Err() == nil {
+		f.log.Error(err, "Failed to read with which apps another replica crashed; they start without a suspicion",
+			"shard", shard, "from", from.Name, "within", journalPatience.String())
+	}
+}
+
+func (f *Fleet) in(shard int) func(types.UID) bool {
+	return func(uid types.UID) bool { return shards.Of(uid, f.count) == shard }
 }
 
 func (f *Fleet) await(ctx context.Context, all []hubv1.Cluster) error {
@@ -141,9 +171,10 @@ func (f *Fleet) clustersOf(ctx context.Context, shard int) ([]hubv1.Cluster, err
 	if err := f.clusters.List(ctx, &found, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the Clusters of shard %d: %w", shard, err)
 	}
+	isIn := f.in(shard)
 	var all []hubv1.Cluster
 	for _, one := range found.Items {
-		if shards.Of(one.UID, f.count) == shard {
+		if isIn(one.UID) {
 			all = append(all, one)
 		}
 	}
