@@ -140,7 +140,6 @@ func (g *Guard) read(ctx context.Context) (*StoreContent, error) {
 	waiting := g.waiting
 	g.waiting = map[state.ClusterName]place{}
 	g.mu.Unlock()
-	waiting[""] = g.hubPlace()
 	there, err := g.options.Store.Load(ctx)
 	if err != nil {
 		g.mu.Lock()
@@ -149,6 +148,7 @@ func (g *Guard) read(ctx context.Context) (*StoreContent, error) {
 		g.mu.Unlock()
 		return there, fmt.Errorf("read the holds of deletes: %w", err)
 	}
+	g.take(there, "", g.hubPlace())
 	for target, p := range waiting {
 		g.take(there, target, p)
 	}
@@ -157,10 +157,10 @@ func (g *Guard) read(ctx context.Context) (*StoreContent, error) {
 	return there, nil
 }
 
-// take replaces what the ledger has of a target. Holds of the hub do not move, so they are taken once.
+// take replaces what the ledger has of a target, unless another read has done so.
 func (g *Guard) take(there *StoreContent, target state.ClusterName, p place) {
 	g.mu.Lock()
-	if target == "" && g.isRead(target, p) {
+	if g.isRead(target, p) {
 		g.mu.Unlock()
 		return
 	}

@@ -331,6 +331,20 @@ func TestSharing_ThereAndBack(t *testing.T) {
 	h.expectStored("after a delete")
 }
 
+// A hold that has ended here stays ended: what waited for a read that another call did takes nothing from the Store again.
+func TestSharing_ReadOnce(t *testing.T) {
+	t.Parallel()
+	h, a, _ := newPair(t)
+	a.exceed(edge, 2)
+	again := h.start("a")
+	again.expectHeld("after a restart", edge, 2)
+	again.waiting[edge] = place{string(uidOf(edge)), 1}
+	h.pass(ledger.Window)
+	again.upkeep()
+	again.expectHolds("after a Window")
+	h.expectStored("after a Window")
+}
+
 // While the gate is closed, deletes are refused with its error, count nothing and make no hold. When it opens again in the same
 // term, the hold is in force.
 func TestSharing_Closed(t *testing.T) {
