@@ -151,7 +151,7 @@ type process struct {
 	silent  state.ClusterName // whose app does not run
 }
 
-// start starts a process: it reads the Store as Run does. The process without a name is alone and has all targets.
+// start starts a process: it reads the Store. The process without a name is alone and has all targets.
 func (h *sharedHub) start(name string) *process {
 	h.t.Helper()
 	p := &process{hub: h, name: name, changes: map[state.ClusterName]int{}}
@@ -174,7 +174,7 @@ func (h *sharedHub) start(name string) *process {
 		o.IsAlive = func(replica string) bool { return !h.hasEnded(replica) }
 	}
 	p.Guard = New(o)
-	must(h.t, p.readFirst(h.t.Context()))
+	must(h.t, testkit.Err(p.read(h.t.Context())))
 	return p
 }
 
