@@ -62,35 +62,31 @@ func (r *remotes) AwaitWrites(_ context.Context, name registry.ClusterName) erro
 	return r.await(name)
 }
 
-// journal is the journal of a test. It notes the reads of other journals, and for how many Clusters each was adopted.
+// journal is the journal of a test. It notes what is taken and let go.
 type journal struct {
-	mu       sync.Mutex
-	reads    []string
-	adopted  int
-	failures int // of the next reads
-	failed   func()
+	mu      sync.Mutex
+	notes   []string
+	failing func(context.Context) error // of a Take
 }
 
-func (j *journal) Read(_ context.Context, other string, hasEnded bool) (func(func(types.UID) bool), error) {
+func (j *journal) note(has func(types.UID) bool, format string, a ...any) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.reads = append(j.reads, fmt.Sprintf("%s %t", other, hasEnded))
-	if j.failures--; j.failures >= 0 {
-		if j.failed != nil {
-			j.failed()
-		}
-		return nil, errors.New("the API server does not respond")
+	if !has("any") {
+		format += " of nothing"
 	}
-	return func(isOurs func(types.UID) bool) {
-		j.mu.Lock()
-		defer j.mu.Unlock()
-		if isOurs("any") {
-			j.adopted++
-		}
-	}, nil
+	j.notes = append(j.notes, fmt.Sprintf(format, a...))
 }
 
-func (j *journal) Remove(context.Context, string) error { return nil }
+func (j *journal) Take(ctx context.Context, has func(types.UID) bool, term int64, crashed string) error {
+	j.note(has, "take %d %q", term, crashed)
+	if j.failing != nil {
+		return j.failing(ctx)
+	}
+	return nil
+}
+
+func (j *journal) LetGo(has func(types.UID) bool) { j.note(has, "let go") }
 
 // oneShard is a share of one shard, with a Cluster in a real API server and a cache of it.
 type oneShard struct {

@@ -46,8 +46,8 @@ func uidIn(part int) types.UID {
 	}
 }
 
-// A start is a write of one ConfigMap. A Cluster of the same name with another UID has a record of its own, in place of the other.
-func TestJournal_WritesWhatHasChanged(t *testing.T) {
+// A Cluster of the same name with another UID has a record of its own, which may be in another part, in place of the other's.
+func TestJournal_AnotherOfTheName(t *testing.T) {
 	t.Parallel()
 	start, record := journaling(t)
 	p := start("")
@@ -56,19 +56,13 @@ func TestJournal_WritesWhatHasChanged(t *testing.T) {
 		if err != nil || s.Ends != 0 {
 			t.Errorf("got %+v and error %v for another Cluster of the name, want no ends", s, err)
 		}
-		before := p.line.writes.Load()
 		must(t, p.Begin(t.Context(), "a", false))
-		if n := p.line.writes.Load() - before; n > 2 { // The removal of the other's record may be one.
-			t.Errorf("got %d writes for a start, want 1", n)
-		}
 		eventually(t, func() error {
 			if all := record(); len(all) != 1 || all[string(uid)].Starting == 0 {
 				return fmt.Errorf("got the records %+v, want the start of %s", all, uid)
 			}
 			return nil
 		})
-		p.crash()
-		p = start("")
 	}
 }
 

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sharing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
+	"github.com/clusterfx/clusterfx/reconcilers/cluster"
+)
+
+func (s *oneShard) expectNotes(t *testing.T, want ...string) {
+	t.Helper()
+	s.journal.mu.Lock()
+	defer s.journal.mu.Unlock()
+	if fmt.Sprint(s.journal.notes) != fmt.Sprint(want) {
+		t.Errorf("the journal was used so: %q, want %q", s.journal.notes, want)
+	}
+}
+
+// origin is of a shard that another replica had.
+func origin(hasEnded bool) shards.Origin {
+	return shards.Origin{Holder: shards.Holder{Name: "hub-1", Incarnation: "x"}, HasEnded: hasEnded}
+}
+
+// A replica takes over the crashes of a shard's apps before it builds or starts them, and the starts of a replica that ended
+// without a release. A shard that was released to it, whose apps it has built, needs nothing. Drain leaves the records to the next.
+func TestFleet_Suspects(t *testing.T) {
+	t.Parallel()
+	s := newOneShard(t)
+	done := make(chan error, 1)
+	go func() { done <- s.fleet.Warm(t.Context(), 0, origin(false)) }()
+	s.expectRequest(t)
+	s.fleet.Prepared(s.uid)
+	must(t, <-done)
+	s.fleet.Start(t.Context(), 0, 1, shards.Origin{})
+	s.fleet.Start(t.Context(), 0, 2, origin(true))
+	s.fleet.Start(t.Context(), 0, 3, origin(false)) // released when no replica was ready
+	must(t, s.fleet.Drain(t.Context(), 0))
+	s.expectNotes(t, `take 0 ""`, `take 2 "hub-1"`, `take 3 ""`, "let go")
+}
+
+// A start waits for the journal, and ends with its context; when the journal cannot be read, the apps start without it.
+func TestFleet_WaitsForTheJournal(t *testing.T) {
+	t.Parallel()
+	s := newOneShard(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	s.journal.failing = func(ctx context.Context) error {
+		if until, isBounded := ctx.Deadline(); !isBounded || time.Until(until) > journalPatience {
+			t.Error("the journal may take its time")
+		}
+		cancel()
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	s.fleet.Start(ctx, 0, 1, origin(true))
+	if role, _ := s.fleet.RoleOf(name, s.uid); role != cluster.RoleNone {
+		t.Errorf("got the role %d after a start that was interrupted, want RoleNone", role)
+	}
+	s.journal.failing = func(context.Context) error { return errors.New("the API server does not respond") }
+	s.fleet.Start(t.Context(), 0, 2, origin(true))
+	if role, _ := s.fleet.RoleOf(name, s.uid); role != cluster.RoleRunner {
+		t.Errorf("got the role %d without the journal, want RoleRunner", role)
+	}
+}
+
+type unlisted struct {
+	Clusters
+	tries chan struct{}
+}
+
+func (u *unlisted) List(context.Context, client.ObjectList, ...client.ListOption) error {
+	u.tries <- struct{}{}
+	return errors.New("the cache has ended")
+}
+
+func (u *unlisted) IndexField(context.Context, client.Object, string, client.IndexerFunc) error {
+	return nil
+}
+
+// A start whose Clusters cannot be listed tries until its context ends, and no longer.
+func TestFleet_StartEnds(t *testing.T) {
+	t.Parallel()
+	s := newOneShard(t)
+	u := &unlisted{tries: make(chan struct{})}
+	must(t, s.fleet.Attach(s.remotes, u, s.journal))
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.fleet.Start(ctx, 0, 1, shards.Origin{})
+	}()
+	for range 3 {
+		<-u.tries
+	}
+	cancel()
+	for {
+		select {
+		case <-u.tries: // It had begun.
+		case <-done:
+			return
+		}
+	}
+}
