@@ -205,19 +205,15 @@ func (h *hub) expectByName(config *rest.Config) {
 		}
 		h.must(h.Delete(h.t.Context(), other))
 	}
-	all := []client.Object{&coordinationv1.Lease{ObjectMeta: key("clusterfx-hub")}}
-	for _, name := range cluster.JournalNames() {
-		part := &corev1.ConfigMap{ObjectMeta: key(name)}
-		h.must(client.IgnoreAlreadyExists(h.Create(h.t.Context(), part.DeepCopy())))
-		all = append(all, part)
-	}
-	for _, own := range all {
+	lease := &coordinationv1.Lease{ObjectMeta: key("clusterfx-hub")}
+	h.must(c.Get(h.t.Context(), client.ObjectKeyFromObject(lease), lease))
+	h.must(c.Update(h.t.Context(), lease, client.DryRunAll))
+	for _, name := range append(cluster.JournalNames(), cluster.HoldsName) {
+		own := &corev1.ConfigMap{ObjectMeta: key(name)}
+		h.must(client.IgnoreAlreadyExists(h.Create(h.t.Context(), own.DeepCopy())))
 		h.must(c.Get(h.t.Context(), client.ObjectKeyFromObject(own), own))
-		h.must(c.Update(h.t.Context(), own, client.DryRunAll))
+		h.must(c.Patch(h.t.Context(), own, client.RawPatch(types.MergePatchType, []byte("{}")), client.DryRunAll))
 	}
-	holds := &corev1.ConfigMap{ObjectMeta: key(cluster.HoldsName)}
-	h.must(client.IgnoreAlreadyExists(h.Create(h.t.Context(), holds.DeepCopy())))
-	h.must(c.Patch(h.t.Context(), holds, client.RawPatch(types.MergePatchType, []byte("{}")), client.DryRunAll))
 	report := &corev1.ConfigMap{ObjectMeta: key("clusterfx-modules")}
 	h.must(c.Update(h.t.Context(), report, client.DryRunAll))
 	if err := c.Get(h.t.Context(), client.ObjectKeyFromObject(report), report); !apierrors.IsForbidden(err) {
