@@ -5,6 +5,7 @@ package journal
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -69,22 +70,16 @@ func TestJournal_AnotherOfTheName(t *testing.T) {
 // A part that cannot be written makes no start wait less for its own part.
 func TestJournal_FailuresOfAPart(t *testing.T) {
 	t.Parallel()
-	j := &Journal{turn: make(chan struct{}), ready: make(chan struct{})}
-	for range partCount {
-		j.parts = append(j.parts, &part{changes: 1, records: map[types.UID]entry{}})
-	}
-	_ = j.settle([]*write{{part: j.parts[0], number: 1, err: errCut}, {part: j.parts[1], number: 1}}, nil)
-	if _, _, err := j.outcome(j.parts[0], 1); !errors.Is(err, errCut) {
-		t.Errorf("got error %v for the part that failed", err)
-	}
-	if done, _, err := j.outcome(j.parts[1], 1); !done || err != nil {
-		t.Errorf("the part that was written: done is %t, the error %v", done, err)
-	}
-	if _, turn, err := j.outcome(j.parts[2], 1); turn == nil || err != nil {
-		t.Errorf("the part that was not written yet does not wait: error %v", err)
-	}
-	_ = j.settle(nil, errCut)
-	if _, _, err := j.outcome(j.parts[2], 1); !errors.Is(err, errCut) {
-		t.Errorf("got error %v while the journal cannot be read", err)
+	j := newJournal()
+	last := newRound()
+	last.errs[0] = errCut
+	j.settle(last)
+	for part, want := range []error{errCut, nil, nil, nil} {
+		name := strconv.Itoa(part)
+		uid := uidIn(part)
+		j.names[name], j.parts[part].records[uid] = uid, entry{}
+		if _, _, err := j.begin(name, false); !errors.Is(err, want) {
+			t.Errorf("part %d: got error %v, want %v", part, err, want)
+		}
 	}
 }
