@@ -200,7 +200,7 @@ func (j *Journal) Suspicion(ctx context.Context, name string, uid types.UID, ter
 	if _, isKnown := in.records[uid]; !isKnown {
 		in.records[uid] = entry{}
 	}
-	j.update(name, later, func(e *entry) { e.Term = term })
+	j.update(name, later, func(e *entry) { e.Term, e.gone = term, false })
 	e := in.records[uid]
 	return e.suspicion(), nil
 }

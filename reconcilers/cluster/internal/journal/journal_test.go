@@ -176,12 +176,6 @@ func TestJournal_KnowsWhatTheLastProcessWasStarting(t *testing.T) {
 		})
 		p.crash()
 	}
-	t.Run("and that is not held against another Cluster of the same name", func(t *testing.T) {
-		other, err := start("").Suspicion(t.Context(), "culprit", "another", 0)
-		if err != nil || other != (Suspicion{}) {
-			t.Errorf("got %+v and error %v, want no suspicion and no error", other, err)
-		}
-	})
 }
 
 // An app that starts alone has ended a process that ends then, but only if another app has started in it.

@@ -65,7 +65,7 @@ func TestReplicas_EndsAddUp(t *testing.T) {
 }
 
 // A crash that two replicas see counts as two: that of the holder, and that of the replica that builds the app meanwhile, which
-// counts its own when it starts again.
+// counts its own when it starts again. A hub alone that follows counts all.
 func TestReplicas_TwoAtATime(t *testing.T) {
 	t.Parallel()
 	start, record := journaling(t)
@@ -88,6 +88,14 @@ func TestReplicas_TwoAtATime(t *testing.T) {
 		}
 		return nil
 	})
+	b.beginIn(t, "poison", 2)
+	b.crash()
+	alone := start("")
+	alone.expectEnds(t, "in a hub alone", "poison", 0, SuspectAfter)
+	must(t, alone.begin(t, "poison", false))
+	if e := record()["poison"]; e.Term != 0 || e.By != "" {
+		t.Errorf("got the record %+v, want one of the hub alone", e)
+	}
 }
 
 // A replica takes over the ends of its Clusters, and the starts as ends only of a replica that has crashed. An orderly hand-over
