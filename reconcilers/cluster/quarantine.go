@@ -18,6 +18,7 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/reconcilers/cluster/internal/journal"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/hubcontroller"
+	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -27,20 +28,17 @@ const JournalName = "clusterfx-starting"
 // JournalNames returns the ConfigMaps of the credentials namespace with the starts, each for a part of the fleet.
 func JournalNames() []string { return journal.Names(JournalName) }
 
-// JournalOf returns a replica's Settings.Journal. A replica's name has no dot, so no two journals share a ConfigMap.
-func JournalOf(replica string) string { return JournalName + "-" + replica + ".replica" }
-
 // Journal records which apps are being started, and which were when processes of the hub ended.
 type Journal = journal.Journal
 
 // NewJournal sends no requests. Give the result to registry.Options.Journal and to Setup.
 func NewJournal(mgr ctrl.Manager, s Settings) (*Journal, error) {
 	s = s.withDefaults()
-	return journal.New(mgr, client.ObjectKey{Namespace: s.Namespace, Name: s.Journal})
+	return journal.New(mgr, client.ObjectKey{Namespace: s.Namespace, Name: JournalName}, s.Replica)
 }
 
 type suspects interface {
-	Suspicion(ctx context.Context, name string, uid types.UID) (journal.Suspicion, error)
+	Suspicion(ctx context.Context, name string, uid types.UID, term int64) (journal.Suspicion, error)
 	Acquit(name string)
 	Forget(name string)
 }
@@ -49,7 +47,7 @@ var _ suspects = (*Journal)(nil)
 
 type noSuspects struct{} // noSuspects is the journal of a hub that has none.
 
-func (noSuspects) Suspicion(context.Context, string, types.UID) (journal.Suspicion, error) {
+func (noSuspects) Suspicion(context.Context, string, types.UID, int64) (journal.Suspicion, error) {
 	return journal.Suspicion{}, nil
 }
 func (noSuspects) Acquit(string) {}
@@ -113,10 +111,14 @@ func Convict(ctx context.Context, c client.Client, crash Crash) error {
 
 func convict(ctx context.Context, c client.Client, cluster *hubv1.Cluster, crash Crash) error {
 	before := crashesOf(cluster)
-	if !crash.At.After(before.At) {
+	count, isLater := before.Count+1, crash.At.After(before.At)
+	switch {
+	case !isLater && (!crash.Recorded || !before.Recorded || crash.At.Equal(before.At)):
 		return nil
+	case !isLater: // Two processes have panicked, and the later one has started again first.
+		crash = before.Crash
 	}
-	return writeCrashes(ctx, c, cluster, crashes{crash, before.Count + 1, cluster.Generation, cluster.Annotations[hubv1.AnnotationRetry]})
+	return writeCrashes(ctx, c, cluster, crashes{crash, count, cluster.Generation, cluster.Annotations[hubv1.AnnotationRetry]})
 }
 
 func writeCrashes(ctx context.Context, c client.Client, cluster *hubv1.Cluster, now crashes) error {
@@ -136,7 +138,8 @@ func writeCrashes(ctx context.Context, c client.Client, cluster *hubv1.Cluster, 
 }
 
 func (r *reconciler) crashRecordOf(ctx context.Context, cluster *hubv1.Cluster, role Role) (state.CrashRecord, error) {
-	s, err := r.suspects.Suspicion(ctx, cluster.Name, cluster.UID)
+	_, runner := r.share.RoleOf(registry.ClusterName(cluster.Name), cluster.UID)
+	s, err := r.suspects.Suspicion(ctx, cluster.Name, cluster.UID, int64(runner.Epoch))
 	if err != nil {
 		return state.CrashRecord{}, err
 	}

@@ -38,7 +38,7 @@ type remotes interface {
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get
 // +kubebuilder:rbac:groups="",namespace=clusterfx-system,resources=secrets,verbs=get;list;watch
-// +kubebuilder:rbac:groups="",namespace=clusterfx-system,resources=configmaps,verbs=get;create;update;patch;delete
+// +kubebuilder:rbac:groups="",namespace=clusterfx-system,resources=configmaps,verbs=get;create;patch
 // +kubebuilder:rbac:groups=events.k8s.io,namespace=clusterfx-system,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups=events.k8s.io,namespace=default,resources=events,verbs=create;patch
 type reconciler struct {

@@ -38,20 +38,12 @@ func CredentialsRules() []rbacv1.PolicyRule {
 		{APIGroups: []string{""}, Resources: []string{configMaps}, Verbs: []string{"create"}},
 		{
 			APIGroups: []string{""}, Resources: []string{configMaps}, ResourceNames: JournalNames(),
-			Verbs: []string{"get", "update"},
+			Verbs: []string{verbGet, verbPatch},
 		},
 		{
 			APIGroups: []string{""}, Resources: []string{configMaps}, ResourceNames: []string{HoldsName},
 			Verbs: []string{"get", verbPatch},
 		},
-	}
-}
-
-// ReplicaRules are in addition where replicas share Clusters: each has its journal, reads and removes others'. They are named
-// after Pods, which RBAC cannot list.
-func ReplicaRules() []rbacv1.PolicyRule {
-	return []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{configMaps}, Verbs: []string{"get", "update", "delete"}},
 	}
 }
 

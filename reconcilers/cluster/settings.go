@@ -17,10 +17,9 @@ type Settings struct {
 	HubID       string // HubID keys the fingerprints in status, so that those of two hubs cannot be compared. Default: no key.
 	Concurrency int    // Concurrency of reconciles. Default 50: each mostly waits for the read of a Secret.
 	// RemoveWithin bounds cleanup steps and the app's end on deletion; an event names missed steps 3 s later. Default 25 s.
-	RemoveWithin time.Duration
-	// Journal prefixes the ConfigMaps of starts in Namespace; hubs that share Clusters have one each. Default: JournalName.
-	Journal          string
-	AggregateMetrics bool // AggregateMetrics leaves the names of Clusters out of metrics. Default: false.
+	RemoveWithin     time.Duration
+	Replica          string // Replica is the name of a hub that shares the Clusters with others. Default: none, for a hub that has all of them.
+	AggregateMetrics bool   // AggregateMetrics leaves the names of Clusters out of metrics. Default: false.
 }
 
 const (
@@ -31,9 +30,6 @@ const (
 func (s Settings) withDefaults() Settings {
 	if s.Namespace == "" {
 		s.Namespace = hubv1.DefaultNamespace
-	}
-	if s.Journal == "" {
-		s.Journal = JournalName
 	}
 	if s.Concurrency <= 0 {
 		s.Concurrency = defaultConcurrency

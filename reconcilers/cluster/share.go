@@ -119,8 +119,7 @@ func (r *reconciler) reportAsRunner(
 	return brief, r.report(ctx, cluster, status)
 }
 
-// letGo keeps objects and Cluster. Crashes of a Cluster that this process has not worked on stay recorded: a restarting hub may
-// get those back with which it crashed.
+// letGo keeps objects and Cluster.
 func (r *reconciler) letGo(ctx context.Context, name string) {
 	s := r.memory.of(name)
 	r.memory.use(s, "")
@@ -130,7 +129,6 @@ func (r *reconciler) letGo(ctx context.Context, name string) {
 		return // The end of the stop triggers the next reconcile.
 	}
 	r.removals.forget(s)
-	r.suspects.Forget(name)
 }
 
 func (r *reconciler) keepWarm(ctx context.Context, cluster *hubv1.Cluster) (ctrl.Result, error) {

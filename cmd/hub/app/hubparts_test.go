@@ -56,7 +56,7 @@ func TestRun_HubPartsAreShown(t *testing.T) {
 	})})
 	o := h.options(lacks, late)
 	o.Config, o.HealthAddress, o.MetricsAddress = user.Config(), fleettest.FreeAddress(t), fleettest.FreeAddress(t)
-	o.Registry.Replica, o.Election = "one", fast()
+	o = withReplicas(o, "one")
 	h.run(o)
 	for address, path := range map[string]string{o.HealthAddress: "readyz/late", o.MetricsAddress: "late"} {
 		eventually(t, func() error { return get(t, address, path, http.StatusOK) })

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -112,7 +111,7 @@ func TestRBAC_IsEnough(t *testing.T) {
 
 	o := h.options(modules.All()...)
 	o.Config = user.Config()
-	o.Election.Enabled = true
+	o = withReplicas(o, "exactly")
 	h.run(o)
 	h.register("exactly", there.Kubeconfig())
 	h.expectReady("exactly", metav1.ConditionTrue)
@@ -181,8 +180,8 @@ func (h *hub) expectEvent(namespace string, about client.Object, reason string) 
 	})
 }
 
-// expectByName fails the test unless the user may read and write the hub's own ConfigMaps and Lease, may write but not
-// read its report, and is denied other ConfigMaps and Leases of the credentials namespace.
+// expectByName fails the test unless the user may read and write the hub's own ConfigMaps, may write but not read its report, and is
+// denied other ConfigMaps of the credentials namespace.
 func (h *hub) expectByName(config *rest.Config) {
 	h.t.Helper()
 	c, err := client.New(config, client.Options{Scheme: h.Scheme()})
@@ -190,7 +189,7 @@ func (h *hub) expectByName(config *rest.Config) {
 	key := func(name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: hubv1.DefaultNamespace, Name: name}
 	}
-	others := []client.Object{&corev1.ConfigMap{ObjectMeta: key("another")}, &coordinationv1.Lease{ObjectMeta: key("another")}}
+	others := []client.Object{&corev1.ConfigMap{ObjectMeta: key("another")}}
 	for _, other := range others {
 		h.must(h.Create(h.t.Context(), other))
 		for verb, err := range map[string]error{
@@ -205,15 +204,11 @@ func (h *hub) expectByName(config *rest.Config) {
 		}
 		h.must(h.Delete(h.t.Context(), other))
 	}
-	all := []client.Object{&coordinationv1.Lease{ObjectMeta: key("clusterfx-hub")}}
 	for _, name := range cluster.JournalNames() {
 		part := &corev1.ConfigMap{ObjectMeta: key(name)}
 		h.must(client.IgnoreAlreadyExists(h.Create(h.t.Context(), part.DeepCopy())))
-		all = append(all, part)
-	}
-	for _, own := range all {
-		h.must(c.Get(h.t.Context(), client.ObjectKeyFromObject(own), own))
-		h.must(c.Update(h.t.Context(), own, client.DryRunAll))
+		h.must(c.Get(h.t.Context(), client.ObjectKeyFromObject(part), part))
+		h.must(c.Patch(h.t.Context(), part, client.RawPatch(types.MergePatchType, []byte("{}")), client.DryRunAll))
 	}
 	holds := &corev1.ConfigMap{ObjectMeta: key(cluster.HoldsName)}
 	h.must(client.IgnoreAlreadyExists(h.Create(h.t.Context(), holds.DeepCopy())))
@@ -288,52 +283,6 @@ func (h *hub) expectLimited(config *rest.Config) {
 	expectWrites(metav1.NamespaceSystem, false)
 }
 
-// The Role with the permissions on the Lease is in the namespace of the Lease.
-func TestRBAC_LeaseNamespace(t *testing.T) {
-	t.Parallel()
-	h := &hub{t: t}
-	for flag, want := range map[string]string{
-		"": "clusterfx-system", "--leader-elect-namespace=clusterfx-system": "clusterfx-system",
-		"--leader-elect-namespace=elections": "elections", "--leader-elect-namespace=default": "default",
-	} {
-		events := map[string]bool{}
-		for _, text := range h.roles(append([]string{"--in=hub"}, strings.Fields(flag)...)...) {
-			var role rbacv1.Role
-			h.must(yaml.Unmarshal([]byte(text), &role))
-			if role.Kind != "Role" {
-				continue
-			}
-			if events[role.Namespace] {
-				t.Errorf("%q: two Roles %s in %s", flag, role.Name, role.Namespace)
-			}
-			events[role.Namespace] = strings.Contains(text, "events")
-			if has := strings.Contains(text, "leases"); has != (role.Namespace == want) {
-				t.Errorf("%q: the Role in %s has the Lease: %t\n%s", flag, role.Namespace, has, text)
-			}
-		}
-		for _, namespace := range []string{want, "clusterfx-system", "default"} {
-			if !events[namespace] {
-				t.Errorf("%q: no permission for events in %s", flag, namespace)
-			}
-		}
-	}
-}
-
-// GrantHub grants the permissions on the Lease in the namespace of the election.
-func TestGrantHub_LeaseNamespace(t *testing.T) {
-	t.Parallel()
-	h := newHub(t)
-	o := app.Options{Config: h.cluster.Config(), Election: app.Election{Enabled: true, Namespace: "grant-elections"}}
-	account := rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "grant-elections"}
-	h.must(app.GrantHub(t.Context(), h, o, account))
-	var roles rbacv1.RoleList
-	h.must(h.List(t.Context(), &roles, client.InNamespace("grant-elections")))
-	hasLease := func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Resources, "leases") }
-	if !slices.ContainsFunc(roles.Items, func(r rbacv1.Role) bool { return slices.ContainsFunc(r.Rules, hasLease) }) {
-		t.Errorf("no Role in the namespace of the election grants the Lease: %v", roles.Items)
-	}
-}
-
 // hub rbac refuses wrong arguments with advice.
 func TestRBAC_Refused(t *testing.T) {
 	t.Parallel()
@@ -346,7 +295,6 @@ func TestRBAC_Refused(t *testing.T) {
 		"--impersonate-apps --apps-namespace=kube-system":                            "use a namespace that holds nothing else",
 		"--impersonate-apps --apps-namespace=kube-public":                            "use a namespace that holds nothing else",
 		"--impersonate-apps --apps-namespace=clusterfx-system":                       "use a namespace that holds nothing else",
-		"--impersonate-apps --apps-namespace=leases --leader-elect-namespace=leases": "use a namespace that holds nothing else",
 		"--impersonate-apps --apps-namespace=A":                                      `--apps-namespace="A" is not a name`,
 	} {
 		code, _, problems := h.execute(modules.All(), append([]string{"rbac"}, strings.Fields(args)...)...)

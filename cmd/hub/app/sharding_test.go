@@ -3,24 +3,22 @@
 package app_test
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/app"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/replica"
 	"github.com/clusterfx/clusterfx/e2e/fault"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
@@ -44,13 +42,9 @@ func newShardedHub(t *testing.T, cluster *fleet.Cluster) *shardedHub {
 	h.credential, err = cluster.MintCertificate(t.Context(), fleet.User{Name: sharer})
 	h.must(err)
 	h.replica = h.options(modules.All()...)
-	h.replica.Sharing = app.Sharing{
-		Enabled: true, Shards: 4, LeaveTimeout: 30 * time.Second,
-		LeaseDuration: 6 * time.Second, RenewDeadline: 4 * time.Second, RetryPeriod: time.Second,
-	}
-	h.replica.Election = fast() // Its duration is how long a missing Lease of leader mode is awaited.
-	h.replica.Election.Enabled = false
-	h.replica = app.WithForgetAfter(h.replica, time.Second)
+	h.replica.Alone, h.replica.Shards, h.replica.LeaveTimeout = false, 4, 30*time.Second
+	h.replica.LeaseDuration, h.replica.RenewDeadline, h.replica.RetryPeriod = 6*time.Second, 4*time.Second, time.Second
+	h.replica.ForgetAfter = time.Second
 	h.must(app.GrantHub(t.Context(), h, h.replica, rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: sharer}))
 	return h
 }
@@ -75,51 +69,20 @@ func (h *shardedHub) start(name string) (*process, *fault.Proxy) {
 	return p, proxy
 }
 
-// expectHolders waits until the shards are with these replicas, each of which has some.
-func (h *shardedHub) expectHolders(names ...string) {
-	h.t.Helper()
-	eventually(h.t, func() error {
-		var records coordinationv1.LeaseList
-		err := h.List(h.t.Context(), &records, client.InNamespace(hubv1.DefaultNamespace), client.MatchingLabels{"clusterfx.dev/sharding": "record"})
-		if err != nil {
-			return err
-		}
-		has := map[string]int{}
-		for _, one := range records.Items {
-			holder := ""
-			if one.Spec.HolderIdentity != nil {
-				holder, _, _ = strings.Cut(*one.Spec.HolderIdentity, "/")
-			}
-			has[holder]++
-		}
-		for _, name := range names {
-			if has[name] == 0 {
-				return fmt.Errorf("the shards are with %v, want %v", has, names)
-			}
-		}
-		if len(has) != len(names) {
-			return fmt.Errorf("the shards are with %v, want %v", has, names)
-		}
-		return nil
-	})
-}
-
-// expectNothingOf waits until nothing is left of a replica that was cut off: no Lease, no journal and no report.
+// expectNothingOf waits until nothing is left of a replica that was cut off: no Lease and no report.
 func (h *shardedHub) expectNothingOf(name string) {
 	h.t.Helper()
 	eventually(h.t, func() error {
-		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.DefaultNamespace, Name: name}}
-		if err := h.Get(h.t.Context(), client.ObjectKeyFromObject(lease), lease); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("the Lease of %s: %w", name, errors.Join(errors.New("it is not gone"), err))
+		var leases coordinationv1.LeaseList
+		err := h.List(h.t.Context(), &leases, client.InNamespace(hubv1.DefaultNamespace), client.MatchingLabels{"clusterfx.dev/pod": name})
+		if err != nil || len(leases.Items) > 0 {
+			return fmt.Errorf("a Lease of %s is not gone: %w", name, err)
 		}
 		var maps corev1.ConfigMapList
 		if err := h.List(h.t.Context(), &maps, client.InNamespace(hubv1.DefaultNamespace)); err != nil {
 			return err
 		}
 		for _, one := range maps.Items {
-			if strings.HasPrefix(one.Name, "clusterfx-starting-"+name+"-") {
-				return fmt.Errorf("the journal %s is left", one.Name)
-			}
 			if _, has := one.Data[name]; has {
 				return fmt.Errorf("the report of %s is left: %v", name, one.Data)
 			}
@@ -128,9 +91,9 @@ func (h *shardedHub) expectNothingOf(name string) {
 	})
 }
 
-// Replicas that share the Clusters, whose user has exactly the roles that "hub rbac --replicas-mode Sharded" prints, register a
-// Cluster, hand it over, take it from a replica that is cut off, remove what that has left, and leave. The API server refuses
-// none of their requests, and each permission of the Role clusterfx-hub-sharding is needed. All replicas are ready.
+// Replicas that share the Clusters, whose user has exactly the roles that "hub rbac" prints, register a Cluster, hand it over, take
+// it from a replica that is cut off, remove what that has left, and leave. The API server refuses none of their requests, and each
+// permission for Leases and for the ConfigMaps of the installation is needed. All replicas are ready.
 func TestRBAC_ShardedIsEnough(t *testing.T) {
 	t.Parallel()
 	cluster, err := fleettest.New(t, fleet.Options{Audit: true}).Create(t.Context(), "hub")
@@ -167,16 +130,11 @@ func (h *shardedHub) expectRequests() {
 			h.t.Errorf("the API server refuses: %s", e)
 		}
 	}
-	var base, sharing rbacv1.Role
-	h.must(h.Get(h.t.Context(), client.ObjectKey{Namespace: hubv1.DefaultNamespace, Name: "clusterfx-hub"}, &base))
-	h.must(h.Get(h.t.Context(), client.ObjectKey{Namespace: hubv1.DefaultNamespace, Name: "clusterfx-hub-sharding"}, &sharing))
-	others := slices.DeleteFunc(events, func(e fleet.AuditEvent) bool { // which no hub may send without the Role for sharing
-		return e.Object.Namespace != hubv1.DefaultNamespace || e.Response.Code >= http.StatusBadRequest ||
-			slices.ContainsFunc(base.Rules, func(r rbacv1.PolicyRule) bool { return permits(r, e) })
-	})
-	for _, rule := range sharing.Rules {
+	for _, rule := range replica.Rules() {
 		for _, one := range singles(rule) {
-			if !slices.ContainsFunc(others, func(e fleet.AuditEvent) bool { return permits(one, e) && !narrower(sharing.Rules, one, e) }) {
+			if !slices.ContainsFunc(events, func(e fleet.AuditEvent) bool {
+				return e.Object.Namespace == hubv1.DefaultNamespace && e.Response.Code < http.StatusBadRequest && permits(one, e)
+			}) {
 				h.t.Errorf("no request needs the permission %+v", one)
 			}
 		}
@@ -199,13 +157,6 @@ func singles(rule rbacv1.PolicyRule) []rbacv1.PolicyRule {
 		}
 	}
 	return all
-}
-
-// narrower reports whether a rule for the object of a request alone permits it, where the rule one is for all objects.
-func narrower(rules []rbacv1.PolicyRule, one rbacv1.PolicyRule, e fleet.AuditEvent) bool {
-	return len(one.ResourceNames) == 0 && slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool {
-		return len(r.ResourceNames) > 0 && permits(r, e)
-	})
 }
 
 // permits reports whether a rule permits a request. A watch that begins with all objects is a list, too: it is sent as one to an API

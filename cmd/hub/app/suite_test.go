@@ -91,9 +91,9 @@ func (h *hub) must(err error) {
 	must(h.t, err)
 }
 
-// options returns the options of a hub in this cluster with remotes on this machine.
+// options returns the options of a hub that is alone in this cluster, with remotes on this machine.
 func (h *hub) options(modules ...registry.Module) app.Options {
-	o := app.Options{Config: h.cluster.Config(), Modules: modules, Log: testr.New(h.t)}
+	o := app.Options{Config: h.cluster.Config(), Modules: modules, Log: testr.New(h.t), Alone: true}
 	o.Registry.Policy.AllowCIDRs = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	return o
 }

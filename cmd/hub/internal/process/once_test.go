@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -68,12 +69,42 @@ func (s *testHub) expectRegistered(name string) {
 	})
 }
 
-func (s *testHub) options(leader registry.Turn) Options {
+func (s *testHub) options(once registry.Turn) hubOptions {
 	s.t.Helper()
-	o, err := Options{Config: s.cluster.Config(), Log: testLog(s.t), CredentialsNamespace: s.name, leader: leader}.withDefaults()
+	o, err := Options{Config: s.cluster.Config(), Log: testLog(s.t), CredentialsNamespace: s.name, Alone: true}.withDefaults()
 	must(s.t, err)
-	return o
+	return hubOptions{Options: o, once: once}
 }
+
+// turns is a turn that a test ends. The next one begins at once.
+type turns struct {
+	mu   sync.Mutex
+	now  context.Context
+	stop context.CancelCauseFunc
+}
+
+func newTurns() *turns {
+	t := &turns{}
+	t.end()
+	return t
+}
+
+func (t *turns) end() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.stop != nil {
+		t.stop(registry.ErrStandby)
+	}
+	t.now, t.stop = context.WithCancelCause(context.WithoutCancel(context.TODO())) //nolint:forbidigo // It ends with end.
+}
+
+func (t *turns) Await(ctx context.Context) (lasts context.Context, ended func(), err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.now, func() {}, context.Cause(ctx)
+}
+
+func (t *turns) Check() error { return nil }
 
 // run runs a manager of a hub with parts, until the test ends or end is called.
 func (s *testHub) run(option fx.Option) (end func()) {
@@ -91,12 +122,12 @@ func (s *testHub) run(option fx.Option) (end func()) {
 	return testkit.Background(s.t, mgr.Start)
 }
 
-// Registration works in the hub's own manager without a leader, and in one of its own with one.
-func TestOnLeader_Registers(t *testing.T) {
+// Registration works in the hub's own manager if the hub is alone, and in one of its own in a turn.
+func TestRunsOnce_Registers(t *testing.T) {
 	t.Parallel()
 	s := newTestHub(t)
-	for _, leader := range []registry.Turn{nil, stand(t, s.cluster, "registers", patience)} {
-		o := s.options(leader)
+	for _, once := range []registry.Turn{nil, newTurns()} {
+		o := s.options(once)
 		end := s.run(fx.Options(fx.Supply(o.Log), o.registration()))
 		name := s.name + "-" + rand.String(5)
 		s.register(name)
@@ -105,15 +136,15 @@ func TestOnLeader_Registers(t *testing.T) {
 	}
 }
 
-// A manager that ends during a leadership is built again, and the clients of a manager write no longer than its leadership.
-func TestOnLeader_ManagerEnds(t *testing.T) {
+// A manager that ends during a turn is built again, and the clients of a manager write no longer than its turn.
+func TestRunsOnce_ManagerEnds(t *testing.T) {
 	t.Parallel()
 	s := newTestHub(t)
-	one := stand(t, s.cluster, "one", patience)
+	one := newTurns()
 	managers := make(chan ctrl.Manager, 10)
 	var failures atomic.Int64
 	end := s.run(fx.Invoke(func(hub ctrl.Manager) error {
-		return hub.Add(&onLeader{options: s.options(one), hub: hub, retry: 50 * time.Millisecond, setUp: func(mgr ctrl.Manager) error {
+		return hub.Add(&runsOnce{options: s.options(one), hub: hub, retry: 50 * time.Millisecond, setUp: func(mgr ctrl.Manager) error {
 			switch failures.Add(1) {
 			case 1:
 				return errors.New("not now")
@@ -127,7 +158,6 @@ func TestOnLeader_ManagerEnds(t *testing.T) {
 			}))
 		}})
 	}))
-	t.Cleanup(one.finish)
 	t.Cleanup(end)
 	write := func(mgr ctrl.Manager) error {
 		return mgr.GetClient().Create(t.Context(), &corev1.ConfigMap{
@@ -146,8 +176,8 @@ func TestOnLeader_ManagerEnds(t *testing.T) {
 	}
 	mgr := next()
 	must(t, write(mgr))
-	one.lose()
-	testkit.ErrorIs(t, write(mgr), registry.ErrStandby, "a client writes after the leadership")
+	one.end()
+	testkit.ErrorIs(t, write(mgr), registry.ErrStandby, "a client writes after the turn")
 	must(t, write(next()))
-	testkit.ErrorIs(t, write(mgr), registry.ErrStandby, "a client of the first leadership writes in the second")
+	testkit.ErrorIs(t, write(mgr), registry.ErrStandby, "a client of the first turn writes in the second")
 }

@@ -26,6 +26,9 @@ func parts(o hubOptions, newManager func() (ctrl.Manager, error)) fx.Option {
 		Policy: o.Registry.Policy, HubID: o.Registry.HubID, RemoveWithin: o.RemoveWithin,
 		AggregateMetrics: o.Registry.AggregateMetrics,
 	}
+	if !o.Alone {
+		settings.Replica = o.Registry.Replica
+	}
 	o.Registry.HubParts = o.hubParts(settings)
 	o.Registry.Explain = clusterstatus.WithAdvice
 	all := []fx.Option{

@@ -21,7 +21,6 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/replica"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/cluster"
@@ -62,41 +61,27 @@ func (r *remotes) AwaitWrites(_ context.Context, name registry.ClusterName) erro
 	return r.await(name)
 }
 
-// journal is the journal of a test. It notes the reads of other journals, and for how many Clusters each was adopted.
-type journal struct {
-	mu       sync.Mutex
-	reads    []string
-	adopted  int
-	failures int // of the next reads
-	failed   func()
-}
+// journal is the journal of a test.
+type journal struct{}
 
-func (j *journal) Read(_ context.Context, other string, hasEnded bool) (func(func(types.UID) bool), error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.reads = append(j.reads, fmt.Sprintf("%s %t", other, hasEnded))
-	if j.failures--; j.failures >= 0 {
-		if j.failed != nil {
-			j.failed()
-		}
-		return nil, errors.New("the API server does not respond")
+func (journal) Take(context.Context, func(types.UID) bool, int64, string) error { return nil }
+
+func (journal) LetGo(func(types.UID) bool) {}
+
+func (r *remotes) List() []registry.Status {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all []registry.Status
+	for name, s := range r.states {
+		all = append(all, registry.Status{Name: name, State: s})
 	}
-	return func(isOurs func(types.UID) bool) {
-		j.mu.Lock()
-		defer j.mu.Unlock()
-		if isOurs("any") {
-			j.adopted++
-		}
-	}, nil
+	return all
 }
-
-func (j *journal) Remove(context.Context, string) error { return nil }
 
 // oneShard is a share of one shard, with a Cluster in a real API server and a cache of it.
 type oneShard struct {
 	fleet   *Fleet
 	remotes *remotes
-	journal *journal
 	uid     types.UID
 	queue   workqueue.TypedRateLimitingInterface[ctrl.Request]
 }
@@ -119,10 +104,10 @@ func newOneShard(t *testing.T) *oneShard {
 	must(t, direct.Get(t.Context(), client.ObjectKeyFromObject(one), one))
 	clusters, err := cache.New(config, cache.Options{Scheme: scheme})
 	must(t, err)
-	s := &oneShard{journal: &journal{}, remotes: &remotes{states: map[registry.ClusterName]state.State{}}, uid: one.UID}
+	s := &oneShard{remotes: &remotes{states: map[registry.ClusterName]state.State{}}, uid: one.UID}
 	s.fleet, err = New(Options{Config: config, Namespace: "default", Replica: "hub-0", Count: 1})
 	must(t, err)
-	must(t, s.fleet.Attach(s.remotes, clusters, s.journal))
+	must(t, s.fleet.Attach(s.remotes, clusters, journal{}))
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	var running sync.WaitGroup
 	running.Go(func() { _ = clusters.Start(ctx) })
@@ -154,16 +139,16 @@ func TestFleet_Warm(t *testing.T) {
 	t.Parallel()
 	s := newOneShard(t)
 	done := make(chan error, 1)
-	go func() { done <- s.fleet.Warm(t.Context(), 0, shards.Origin{}) }()
+	go func() { done <- s.fleet.Warm(t.Context(), 1) }()
 	s.expectRequest(t)
 	if role, _ := s.fleet.RoleOf(name, s.uid); role != cluster.RoleWarm {
 		t.Fatalf("got the role %d, want RoleWarm", role)
 	}
 	expectBlocked := func(why string) {
 		t.Helper()
-		all, err := s.fleet.clustersOf(t.Context(), 0)
+		all, err := s.fleet.clustersOf(t.Context(), 1)
 		must(t, err)
-		if n := s.fleet.cold(0, all); n != 1 {
+		if n := s.fleet.cold(1, all); n != 1 {
 			t.Errorf("%s: %d Clusters are cold, want 1", why, n)
 		}
 	}
@@ -190,7 +175,7 @@ func TestFleet_WarmWithout(t *testing.T) {
 			s.remotes.set(name, now)
 		}
 		done := make(chan error, 1)
-		go func() { done <- s.fleet.Warm(t.Context(), 0, shards.Origin{}) }()
+		go func() { done <- s.fleet.Warm(t.Context(), 1) }()
 		s.expectRequest(t)
 		s.fleet.Prepared(s.uid)
 		must(t, <-done)
@@ -201,7 +186,7 @@ func TestFleet_WarmWithout(t *testing.T) {
 func TestFleet_Drain(t *testing.T) {
 	t.Parallel()
 	s := newOneShard(t)
-	s.fleet.Start(t.Context(), 0, 7, shards.Origin{})
+	s.fleet.Start(t.Context(), 1, 7, "")
 	s.expectRequest(t)
 	if _, runner := s.fleet.RoleOf(name, s.uid); runner.Epoch != 7 || runner.Name != "hub-0" {
 		t.Errorf("got the runner %+v", runner)
@@ -221,7 +206,7 @@ func TestFleet_Drain(t *testing.T) {
 	if err := s.fleet.whyClosed(s.uid, "hub-0"); errors.Is(err, registry.ErrElsewhere) {
 		t.Errorf("the gate returns %v before the Drain, want an error that is not ErrElsewhere", err)
 	}
-	must(t, s.fleet.Drain(t.Context(), 0))
+	must(t, s.fleet.Drain(t.Context(), 1))
 	if err := s.fleet.whyClosed(s.uid, "hub-0"); !errors.Is(err, registry.ErrElsewhere) {
 		t.Errorf("the gate returns %v when the app ends, want ErrElsewhere", err)
 	}
@@ -229,8 +214,8 @@ func TestFleet_Drain(t *testing.T) {
 	if want := []cluster.Role{cluster.RoleRunner, cluster.RoleNone}; fmt.Sprint(roles) != fmt.Sprint(want) {
 		t.Errorf("the roles while Drain waits were %v, want %v", roles, want)
 	}
-	s.fleet.Start(t.Context(), 0, 8, shards.Origin{})
-	testkit.ErrorIs(t, s.fleet.Drain(t.Context(), 0), sentinel, "Drain")
+	s.fleet.Start(t.Context(), 1, 8, "")
+	testkit.ErrorIs(t, s.fleet.Drain(t.Context(), 1), sentinel, "Drain")
 	if role, _ := s.fleet.RoleOf(name, s.uid); role != cluster.RoleRunner {
 		t.Errorf("got the role %d after a Drain that failed, want RoleRunner", role)
 	}
@@ -247,7 +232,7 @@ func TestFleet_Gate(t *testing.T) {
 		t.Errorf("got the role %d before Run, want RoleNone", role)
 	}
 	testkit.ErrorIs(t, testkit.Err(f.Gate(name)), registry.ErrElsewhere, "the gate of a Cluster of another replica")
-	testkit.ErrorIs(t, testkit.Err(f.Gate("")), replica.ErrNoLease, "the gate of no remote")
+	testkit.ErrorIs(t, testkit.Err(f.Gate("")), replica.ErrNotActive, "the gate of no remote")
 	f.Forget(name)
 	testkit.ErrorIs(t, testkit.Err(f.Gate(name)), registry.ErrNotFound, "the gate of a forgotten name")
 }

@@ -14,29 +14,23 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/cluster"
 )
 
-// Each Cluster is exported by one replica: the holder of its shard, or the nearest of all live replicas.
+// Each Cluster is exported by one replica: the holder of its shard, or the assigner.
 func TestExportedShards(t *testing.T) {
 	t.Parallel()
 	holders := []string{"a", "b", "", "c", "", "", ""}
-	for _, live := range [][]string{{"a", "b"}, {"a", "b", "c"}} { // c leaves, and holds a shard as long.
-		exporters := make([]int, len(holders))
-		for _, me := range []string{"a", "b", "c"} {
-			mine := exportedShards(replica.Observation{Me: me, Live: live, Holders: holders})
-			for shard, is := range mine {
-				if is {
-					exporters[shard]++
-				}
-				if holder := holders[shard]; holder != "" && is != (holder == me) {
-					t.Errorf("live %v: %s exports shard %d of %q: %t", live, me, shard, holder, is)
-				}
+	exporters := make([]int, len(holders))
+	for _, me := range []string{"a", "b", "c"} {
+		for shard, is := range exportedShards(replica.Observation{Me: me, Assigns: me == "b", Holders: holders}) {
+			if is {
+				exporters[shard]++
+			}
+			if holder := holders[shard]; holder != "" && is != (holder == me) {
+				t.Errorf("%s exports shard %d of %q: %t", me, shard, holder, is)
 			}
 		}
-		if slices.ContainsFunc(exporters, func(n int) bool { return n != 1 }) {
-			t.Errorf("live %v: got %v exporters, want one for each shard", live, exporters)
-		}
 	}
-	if mine := exportedShards(replica.Observation{Me: "a", Holders: []string{""}}); mine[0] {
-		t.Error("a replica that leaves exports what none has")
+	if slices.ContainsFunc(exporters, func(n int) bool { return n != 1 }) {
+		t.Errorf("got %v exporters, want one for each shard", exporters)
 	}
 }
 

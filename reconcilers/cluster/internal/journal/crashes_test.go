@@ -27,30 +27,26 @@ func TestRecords(t *testing.T) {
 		"the own start stays":       {entry{Starting: ago(0)}, entry{Starting: ago(1)}, entry{Starting: ago(0), Ends: [3]int64{ago(1)}}},
 		"who ended it alone did it": {entry{}, entry{Starting: ago(1), Alone: true}, entry{Ends: [3]int64{ago(1)}, Convicted: ago(1)}},
 		"a conviction moves along":  {entry{Convicted: ago(5)}, entry{Convicted: ago(2)}, entry{Convicted: ago(2)}},
-		"of two Clusters of a name the later one counts": {
-			entry{UID: "u", Ends: [3]int64{ago(2)}}, entry{UID: "v", Starting: ago(1)}, entry{UID: "v", Ends: [3]int64{ago(1)}},
-		},
-		"and not the earlier one":                  {entry{UID: "u", Ends: [3]int64{ago(1)}}, entry{UID: "v", Starting: ago(2)}, entry{UID: "u", Ends: [3]int64{ago(1)}}},
-		"a start of a new Cluster of a name stays": {entry{UID: "u", Starting: ago(0)}, entry{UID: "v", Starting: ago(1)}, entry{UID: "u", Starting: ago(0)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := records{}
-			l.put("a", tc.own)
-			l.adopt("a", tc.left, now)
-			l.adopt("a", tc.left, now) // As for another shard.
-			if diff := cmp.Diff(tc.want, l["a"]); diff != "" {
+			e := tc.own
+			e.adopt(tc.left, true, now)
+			e.adopt(tc.left, true, now) // As for another shard.
+			if diff := cmp.Diff(tc.want, e, cmp.AllowUnexported(entry{})); diff != "" {
 				t.Error(diff)
 			}
 		})
 	}
-	l := records{"a": {Ends: [3]int64{ago(1), ago(2)}}}
-	l.begin("a", "", now, true)
-	l.end("a")
-	if l["a"].suspicion() != (Suspicion{Ends: 2}) {
-		t.Errorf("the end of a start says something about the ends before it: %+v", l)
+	e := entry{Ends: [3]int64{ago(1), ago(2)}, Starting: ago(0), Alone: true}
+	e.end()
+	if e.suspicion() != (Suspicion{Ends: 2}) {
+		t.Errorf("the end of a start says something about the ends before it: %+v", e)
 	}
-	if l.acquit("a"); len(l) != 0 {
-		t.Errorf("got %+v after an acquittal, want no entry", l)
+	if e.acquit(); !e.isEmpty() {
+		t.Errorf("got %+v after an acquittal, want no entry", e)
+	}
+	if e.adopt(entry{Starting: ago(1)}, false, now); !e.isEmpty() {
+		t.Errorf("got %+v of a start of a process that runs, want no entry", e)
 	}
 }

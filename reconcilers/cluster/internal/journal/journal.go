@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,30 +22,37 @@ import (
 
 // Journal records which apps are being started. Those that a starting hub finds are not guilty by that.
 //
-// It keeps them in memory; one goroutine, Start, writes changed parts whole until that succeeds, many apps at once. While writes
+// It keeps them in memory; one goroutine, Start, writes what has changed until that succeeds, many apps at once. While writes
 // fail, no app waits: a hub must start apps while its API server is unavailable.
 type Journal struct {
 	log     logr.Logger
-	base    configMap     // the clients and the namespace of all ConfigMaps
+	replica string        // empty for a hub alone, which has all records
+	born    int64         // earlier starts are of another process of this replica
 	timeout time.Duration // of one attempt to read and write
 	ready   chan struct{} // closed when the first attempt to read and write has ended
 	wake    chan struct{} // capacity 1: due may have changed
 
-	// Used by the writer's goroutine only.
-	loaded    bool
-	notBefore time.Time // earliest time of the next write
+	notBefore time.Time // earliest time of the next write; used by the writer's goroutine only
 
 	mu       sync.Mutex // protects the fields below, and those of the parts; held for map operations only
 	parts    []*part
-	records  records
-	uids     map[string]types.UID // of the Clusters that may start
+	names    map[string]types.UID // of the Clusters that may start
 	survived map[string]bool      // the Clusters whose apps have started in this process, or have ended in good order
+	takes    []*take              // what is to be read
 	due      time.Time            // when changed parts are to be written; zero for never
 	unread   error                // of the last attempt to read; nil once the records were read
 	failure  error                // of the last attempt, for the log
 	away     error                // why the API server has responded to no write of the last attempt; nil if it has
 	turn     chan struct{}        // closed when an attempt has ended
 	over     bool                 // the hub is ending
+}
+
+// take is of Clusters that this process gets, or builds the apps of. crashed names the replica that had them.
+type take struct {
+	has     func(types.UID) bool
+	term    int64
+	crashed string
+	done    chan struct{}
 }
 
 const (
@@ -58,6 +66,7 @@ const (
 )
 
 var (
+	errUnknown     = errors.New("this replica does not have the Cluster")
 	errJournalFull = fmt.Errorf("full with %d entries", maxEntries)
 	errJournalOver = errors.New("the hub is ending")
 )
@@ -67,21 +76,29 @@ var (
 	_ manager.LeaderElectionRunnable = (*Journal)(nil)
 )
 
-// New keeps a journal in the ConfigMaps with the Names of a key, adds it to the manager, and sends no requests.
-func New(mgr ctrl.Manager, key client.ObjectKey) (*Journal, error) {
+// New keeps a journal in the ConfigMaps with the Names of a key, adds it to the manager, and sends no requests. The replica is
+// empty for a hub alone, which takes all Clusters when it starts.
+func New(mgr ctrl.Manager, key client.ObjectKey, replica string) (*Journal, error) {
 	j := &Journal{
 		log:     mgr.GetLogger().WithName("journal"),
-		base:    configMap{writer: mgr.GetClient(), live: mgr.GetAPIReader(), key: key},
+		replica: replica,
+		born:    time.Now().UnixNano(),
 		timeout: defaultJournalTimeout,
 		ready:   make(chan struct{}),
 		wake:    make(chan struct{}, 1),
-		records: records{},
-		uids:    map[string]types.UID{}, survived: map[string]bool{},
-		due:  time.Now(), // to be read
+		names:   map[string]types.UID{}, survived: map[string]bool{},
 		turn: make(chan struct{}),
 	}
 	for _, name := range Names(key.Name) {
-		j.parts = append(j.parts, &part{store: j.base.named(name)})
+		j.parts = append(j.parts, &part{
+			writer: mgr.GetClient(), live: mgr.GetAPIReader(), key: client.ObjectKey{Namespace: key.Namespace, Name: name},
+			records: map[types.UID]entry{},
+		})
+	}
+	if replica == "" {
+		j.takes, j.due = []*take{{has: func(types.UID) bool { return true }, done: make(chan struct{})}}, time.Now()
+	} else {
+		close(j.ready)
 	}
 	if err := mgr.Add(j); err != nil {
 		return nil, fmt.Errorf("add the journal to the manager: %w", err)
@@ -117,16 +134,21 @@ func (j *Journal) Begin(ctx context.Context, name registry.ClusterName, alone bo
 func (j *Journal) begin(name string, alone bool) (in *part, change int64, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	uid := j.uids[name]
-	in = j.partOf(name, entry{UID: uid})
+	uid := j.names[name]
+	in = j.partOf(uid)
+	e, isKnown := in.records[uid]
 	switch {
 	case j.over:
 		return in, 0, errJournalOver
-	case !j.records[name].isEmpty():
-	case in.entries >= maxEntries:
-		return in, 0, fmt.Errorf("ConfigMap %s: %w", in.store.key, errJournalFull)
+	case !isKnown:
+		return in, 0, errUnknown
+	case !e.isEmpty():
+	case in.size >= maxEntries:
+		return in, 0, fmt.Errorf("ConfigMap %s: %w", in.key, errJournalFull)
+	default:
+		in.size++
 	}
-	j.update(name, soon, func() { j.records.begin(name, uid, time.Now(), alone && j.hasOther(name)) })
+	j.update(name, soon, func(e *entry) { e.Starting, e.Alone = time.Now().UnixNano(), alone && j.hasOther(name) })
 	return in, in.changes, nil
 }
 
@@ -157,11 +179,32 @@ func (j *Journal) End(name registry.ClusterName) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.survived[string(name)] = true
-	j.update(string(name), later, func() { j.records.end(string(name)) })
+	j.update(string(name), later, (*entry).end)
 }
 
-// Suspicion waits until the records were read and the end of the last process written, or that failed; its error is ctx's.
-func (j *Journal) Suspicion(ctx context.Context, name string, uid types.UID) (Suspicion, error) {
+// Take reads what other processes have left of the Clusters that this replica gets in a term, or is about to build the apps of
+// without a term: the ends of processes, and the apps that the crashed replica was starting, if it names one, or that an earlier
+// process of this replica was. Its error is ctx's, with that of the last attempt.
+func (j *Journal) Take(ctx context.Context, has func(uid types.UID) bool, term int64, crashed string) error {
+	t := &take{has: has, term: term, crashed: crashed, done: make(chan struct{})}
+	j.mu.Lock()
+	j.takes = append(j.takes, t)
+	j.wakeWithin(soon)
+	j.mu.Unlock()
+	select {
+	case <-t.done:
+		return nil
+	case <-ctx.Done():
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.takes = slices.DeleteFunc(j.takes, func(one *take) bool { return one == t })
+	return fmt.Errorf("read the start journal: %w", errors.Join(context.Cause(ctx), j.unread))
+}
+
+// Suspicion is followed by starts in this term; without one a replica only builds the app. A hub alone waits until the records
+// were read and the end of the last process written, or that failed. The error is ctx's.
+func (j *Journal) Suspicion(ctx context.Context, name string, uid types.UID, term int64) (Suspicion, error) {
 	select {
 	case <-j.ready:
 	case <-ctx.Done():
@@ -169,71 +212,72 @@ func (j *Journal) Suspicion(ctx context.Context, name string, uid types.UID) (Su
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.uids[name] = uid
-	if e := j.records[name]; e.UID == uid || e.UID == "" {
-		return e.suspicion(), nil
+	if before, isKnown := j.names[name]; isKnown && before != uid {
+		j.update(name, later, remove)
 	}
-	j.update(name, later, func() { j.records.acquit(name) }) // Only the name is the same.
-	return Suspicion{}, nil
-}
-
-// Read reads another journal of this namespace after this one's. The result adds the ends of processes with the Clusters of
-// isOurs and, if its writer has ended, the apps that it was starting as those of this hub's last process. It may be called many
-// times and does not block. A missing journal is empty.
-func (j *Journal) Read(ctx context.Context, other string, hasEnded bool) (adopt func(isOurs func(types.UID) bool), err error) {
-	select {
-	case <-j.ready:
-	case <-ctx.Done():
-		return nil, fmt.Errorf("wait for the start journal: %w", context.Cause(ctx))
+	j.names[name] = uid
+	in := j.partOf(uid)
+	if _, isKnown := in.records[uid]; !isKnown {
+		in.records[uid] = entry{}
 	}
-	found := records{}
-	for _, name := range Names(other) {
-		s := j.base.named(name)
-		part, err := s.read(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("read the start journal %s: %w", other, err)
-		}
-		maps.Copy(found, part)
-	}
-	if !hasEnded {
-		found.dropStarts()
-	}
-	return func(isOurs func(types.UID) bool) { j.adopt(found, isOurs) }, nil
-}
-
-func (j *Journal) adopt(found records, isOurs func(types.UID) bool) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for name, e := range found {
-		if isOurs(e.UID) {
-			j.update(name, soon, func() { j.records.adopt(name, e, time.Now()) })
-		}
-	}
-}
-
-// Remove deletes the ConfigMaps of another journal, whose process has ended for good.
-func (j *Journal) Remove(ctx context.Context, other string) error {
-	for _, name := range Names(other) {
-		s := j.base.named(name)
-		if err := s.remove(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
+	j.update(name, later, func(e *entry) { e.Term = term })
+	e := in.records[uid]
+	return e.suspicion(), nil
 }
 
 // Acquit removes the ends of processes from the record of an app.
 func (j *Journal) Acquit(name string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.update(name, later, func() { j.records.acquit(name) })
+	j.update(name, later, (*entry).acquit)
 }
 
-// Forget removes the record of a Cluster.
+// LetGo leaves the records of Clusters to the replica that has them next.
+func (j *Journal) LetGo(has func(uid types.UID) bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, p := range j.parts {
+		maps.DeleteFunc(p.records, func(uid types.UID, _ entry) bool { return has(uid) })
+	}
+}
+
+// Forget removes the record of a Cluster that is gone.
 func (j *Journal) Forget(name string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	delete(j.uids, name)
+	j.update(name, later, remove)
+	delete(j.names, name)
 	delete(j.survived, name)
-	j.update(name, later, func() { delete(j.records, name) })
+}
+
+func remove(e *entry) { *e = entry{gone: true} }
+
+// update changes the record of a Cluster, and schedules a write within some time if there is something to write. The caller
+// holds mu.
+func (j *Journal) update(name string, within time.Duration, f func(*entry)) {
+	uid := j.names[name]
+	in := j.partOf(uid)
+	before, isKnown := in.records[uid]
+	if !isKnown {
+		return // Another replica has the Cluster.
+	}
+	after := before
+	f(&after)
+	in.records[uid] = after
+	if before != after && (!before.isEmpty() || !after.isEmpty() || after.gone) {
+		in.changes++
+		j.wakeWithin(within)
+	}
+}
+
+// wakeWithin schedules a write. The caller holds mu.
+func (j *Journal) wakeWithin(within time.Duration) {
+	at := time.Now().Add(within)
+	if j.due.IsZero() || at.Before(j.due) {
+		j.due = at
+	}
+	select {
+	case j.wake <- struct{}{}:
+	default:
+	}
 }

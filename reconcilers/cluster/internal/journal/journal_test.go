@@ -4,10 +4,8 @@ package journal
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"net/http"
 	"strings"
@@ -68,7 +66,7 @@ func (l *line) set(broken error, silent chan struct{}) {
 
 var errCut = errors.New("the line is cut")
 
-// process is a process of a hub that consists of its journal only.
+// process is a process of a hub that consists of its journal only. The UIDs of its Clusters are their names.
 type process struct {
 	*Journal
 	line  *line
@@ -76,24 +74,16 @@ type process struct {
 	end   func() // shuts it down
 }
 
-// journaling returns functions that start processes in one namespace, one after the other, and read their journal.
-func journaling(t *testing.T) (start func() *process, record func() records) {
+// journaling returns functions that start processes in one namespace, of a hub alone or of a replica, and read the journal.
+func journaling(t *testing.T) (start func(replica string) *process, record func() map[string]entry) {
 	t.Helper()
 	config := fleettest.Cluster(t, "hub").Config()
 	direct, err := client.New(config, client.Options{})
 	must(t, err)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "journal-"}}
 	must(t, direct.Create(t.Context(), namespace))
-	return journalingAs(t, client.ObjectKey{Namespace: namespace.Name, Name: "starting"})
-}
-
-// journalingAs is journaling with a journal of a name, in a namespace that exists.
-func journalingAs(t *testing.T, key client.ObjectKey) (start func() *process, record func() records) {
-	t.Helper()
-	config := fleettest.Cluster(t, "hub").Config()
-	direct, err := client.New(config, client.Options{})
-	must(t, err)
-	start = func() *process {
+	key := client.ObjectKey{Namespace: namespace.Name, Name: "starting"}
+	start = func(replica string) *process {
 		t.Helper()
 		p := &process{line: &line{}}
 		watched := rest.CopyConfig(config)
@@ -103,7 +93,7 @@ func journalingAs(t *testing.T, key client.ObjectKey) (start func() *process, re
 		})
 		mgr, err := ctrl.NewManager(watched, ctrl.Options{Metrics: metricsserver.Options{BindAddress: "0"}, Logger: logr.Discard()})
 		must(t, err)
-		p.Journal, err = New(mgr, key)
+		p.Journal, err = New(mgr, key, replica)
 		must(t, err)
 		p.timeout = 12 * time.Second // The machine may be busy.
 		ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -120,14 +110,15 @@ func journalingAs(t *testing.T, key client.ObjectKey) (start func() *process, re
 		t.Cleanup(p.end)
 		return p
 	}
-	record = func() records {
+	record = func() map[string]entry {
 		t.Helper()
-		all := records{}
+		all := map[string]entry{}
 		for _, name := range Names(key.Name) {
-			s := configMap{live: direct, key: client.ObjectKey{Namespace: key.Namespace, Name: name}}
-			kept, err := s.read(t.Context())
-			must(t, err)
-			maps.Copy(all, kept)
+			one := part{live: direct, key: client.ObjectKey{Namespace: key.Namespace, Name: name}}
+			must(t, one.read(t.Context()))
+			for uid, text := range one.seen {
+				all[uid] = decode(text)
+			}
 		}
 		return all
 	}
@@ -136,11 +127,22 @@ func journalingAs(t *testing.T, key client.ObjectKey) (start func() *process, re
 
 var must, eventually = testkit.Must, testkit.Eventually
 
-func (p *process) suspect(t *testing.T, name string) Suspicion {
+func (p *process) suspectIn(t *testing.T, name string, term int64) Suspicion {
 	t.Helper()
-	s, err := p.Suspicion(t.Context(), name, "u")
+	s, err := p.Suspicion(t.Context(), name, types.UID(name), term)
 	must(t, err)
 	return s
+}
+
+func (p *process) suspect(t *testing.T, name string) Suspicion {
+	t.Helper()
+	return p.suspectIn(t, name, 0)
+}
+
+func (p *process) begin(t *testing.T, name string, alone bool) error {
+	t.Helper()
+	p.suspect(t, name)
+	return p.Begin(t.Context(), registry.ClusterName(name), alone)
 }
 
 // A process counts how many processes in a row ended while an app was being started, and that makes no app guilty.
@@ -148,7 +150,7 @@ func TestJournal_KnowsWhatTheLastProcessWasStarting(t *testing.T) {
 	t.Parallel()
 	start, record := journaling(t)
 	for ends := range SuspectAfter + 1 {
-		p := start()
+		p := start("")
 		for _, name := range []string{"culprit", "proven"} {
 			want := 0
 			if name == "culprit" {
@@ -157,9 +159,12 @@ func TestJournal_KnowsWhatTheLastProcessWasStarting(t *testing.T) {
 			if got := p.suspect(t, name); got != (Suspicion{Ends: want}) {
 				t.Fatalf("%s: got %+v after %d ends, want %d", name, got, ends, want)
 			}
-			if got := record()[name].suspicion().Ends; got != want {
-				t.Errorf("got %d recorded ends before a start, want %d", got, want)
-			}
+			eventually(t, func() error {
+				if e := record()[name]; e.suspicion().Ends != want {
+					return fmt.Errorf("got %+v before a start, want %d recorded ends", e, want)
+				}
+				return nil
+			})
 			must(t, p.Begin(t.Context(), registry.ClusterName(name), false))
 		}
 		p.End("proven")
@@ -172,7 +177,7 @@ func TestJournal_KnowsWhatTheLastProcessWasStarting(t *testing.T) {
 		p.crash()
 	}
 	t.Run("and that is not held against another Cluster of the same name", func(t *testing.T) {
-		other, err := start().Suspicion(t.Context(), "culprit", "another")
+		other, err := start("").Suspicion(t.Context(), "culprit", "another", 0)
 		if err != nil || other != (Suspicion{}) {
 			t.Errorf("got %+v and error %v, want no suspicion and no error", other, err)
 		}
@@ -187,7 +192,7 @@ func TestJournal_OneAtATime(t *testing.T) {
 		before registry.ClusterName
 		guilty bool
 	}{{"", false}, {"culprit", false}, {"other", true}} {
-		p := start()
+		p := start("")
 		_, _ = p.suspect(t, "other"), p.suspect(t, "culprit")
 		if tc.before != "" {
 			must(t, p.Begin(t.Context(), tc.before, true))
@@ -195,7 +200,7 @@ func TestJournal_OneAtATime(t *testing.T) {
 		}
 		must(t, p.Begin(t.Context(), "culprit", true))
 		p.crash()
-		p = start()
+		p = start("")
 		if s := p.suspect(t, "culprit"); s.Convicted.IsZero() == tc.guilty {
 			t.Errorf("after a start of %q: got %+v, want a conviction: %t", tc.before, s, tc.guilty)
 		}
@@ -209,8 +214,8 @@ func TestJournal_OneAtATime(t *testing.T) {
 func TestJournal_AnEndInGoodOrderLeavesNoSuspects(t *testing.T) {
 	t.Parallel()
 	start, record := journaling(t)
-	p := start()
-	must(t, p.Begin(t.Context(), "a", false))
+	p := start("")
+	must(t, p.begin(t, "a", false))
 	p.end()
 	if left := record(); len(left) != 0 {
 		t.Errorf("got entries %+v after the end, want an empty journal", left)
@@ -218,7 +223,7 @@ func TestJournal_AnEndInGoodOrderLeavesNoSuspects(t *testing.T) {
 	if err := p.Begin(t.Context(), "b", false); !errors.Is(err, errJournalOver) {
 		t.Errorf("a start after the end returns %v, want errJournalOver", err)
 	}
-	if s := start().suspect(t, "a"); s.Ends != 0 {
+	if s := start("").suspect(t, "a"); s.Ends != 0 {
 		t.Errorf("got %+v, want no end", s)
 	}
 }
@@ -226,12 +231,13 @@ func TestJournal_AnEndInGoodOrderLeavesNoSuspects(t *testing.T) {
 func TestJournal_ManyStartsAreFewWrites(t *testing.T) {
 	t.Parallel()
 	start, record := journaling(t)
-	p := start()
+	p := start("")
 	const count = 200
 	began := time.Now()
 	var starting sync.WaitGroup
 	for i := range count {
 		name := registry.ClusterName(fmt.Sprintf("c%d", i))
+		p.suspect(t, string(name))
 		starting.Go(func() {
 			// The starts follow each other within a second.
 			timer := time.NewTimer(rand.N(time.Second))
@@ -261,8 +267,8 @@ func TestJournal_ManyStartsAreFewWrites(t *testing.T) {
 func TestJournal_IsNoGuard(t *testing.T) {
 	t.Parallel()
 	start, record := journaling(t)
-	p := start()
-	must(t, p.Begin(t.Context(), "before", false))
+	p := start("")
+	must(t, p.begin(t, "before", false))
 	for how, cut := range map[string]func(){
 		"refuses":   func() { p.line.set(errCut, nil) },
 		"is silent": func() { p.line.set(nil, make(chan struct{})) },
@@ -270,7 +276,7 @@ func TestJournal_IsNoGuard(t *testing.T) {
 		t.Run("when the API server "+how, func(t *testing.T) {
 			cut()
 			began := time.Now()
-			if err := p.Begin(t.Context(), "first", false); err == nil {
+			if err := p.begin(t, "first", false); err == nil {
 				t.Error("Begin returns no error, want an error for a start without a journal entry")
 			}
 			if took := time.Since(began); took > 5*p.timeout {
@@ -278,7 +284,7 @@ func TestJournal_IsNoGuard(t *testing.T) {
 			}
 			began = time.Now()
 			for i := range 100 {
-				_ = p.Begin(t.Context(), registry.ClusterName(fmt.Sprintf("c%d", i)), false)
+				_ = p.begin(t, fmt.Sprintf("c%d", i), false)
 			}
 			if took := time.Since(began); took > 2*p.timeout { // They do not wait one after the other.
 				t.Errorf("100 more apps waited for %s", took)
@@ -290,16 +296,16 @@ func TestJournal_IsNoGuard(t *testing.T) {
 				}
 				return nil
 			})
-			eventually(t, func() error { return p.Begin(t.Context(), "after", false) })
+			eventually(t, func() error { return p.begin(t, "after", false) })
 			for name := range record() {
 				p.End(registry.ClusterName(name))
 			}
 		})
 	}
-	key := p.partOf("deleted", entry{}).store.key // of a Cluster without a UID
+	key := p.partOf("deleted").key
 	t.Run("when its ConfigMap is away", func(t *testing.T) {
 		must(t, deleteConfigMap(t, key))
-		must(t, p.Begin(t.Context(), "deleted", false))
+		must(t, p.begin(t, "deleted", false))
 		if record()["deleted"].Starting == 0 {
 			t.Error("the start is not in the journal")
 		}
@@ -312,11 +318,17 @@ func TestJournal_IsNoGuard(t *testing.T) {
 		must(t, direct.Get(t.Context(), key, &found))
 		found.Data["nonsense"] = strings.Repeat("?", 100)
 		must(t, direct.Update(t.Context(), &found))
-		next := start()
+		next := start("")
 		if s := next.suspect(t, "deleted"); s.Ends != 1 {
 			t.Errorf("got %+v, want 1 end", s)
 		}
-		must(t, next.Begin(t.Context(), "a", false))
+		must(t, next.begin(t, "a", false))
+		eventually(t, func() error {
+			if _, isLeft := record()["nonsense"]; isLeft {
+				return errors.New("the nonsense is left")
+			}
+			return nil
+		})
 	})
 }
 
@@ -327,44 +339,29 @@ func deleteConfigMap(t *testing.T, key client.ObjectKey) error {
 	return direct.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}})
 }
 
-func TestJournal_AProcessThatWasReplacedDoesNotHaveTheLastWord(t *testing.T) {
-	t.Parallel()
-	start, record := journaling(t)
-	old := start()
-	must(t, old.Begin(t.Context(), "a", false))
-	next := start() // The old process lost its lease without noticing.
-	if s := next.suspect(t, "a"); s.Ends != 1 {
-		t.Errorf("got %+v, want 1 end", s)
-	}
-	must(t, next.Begin(t.Context(), "b", false))
-	old.end()
-	if kept := record(); kept["a"].suspicion().Ends != 1 || kept["b"].Starting == 0 {
-		t.Errorf("got journal %+v, want an end of a and the start of b", kept)
-	}
-}
-
 func TestJournal_FitsIntoConfigMaps(t *testing.T) {
 	t.Parallel()
-	j := &Journal{wake: make(chan struct{}, 1), parts: newParts(), records: records{}, uids: map[string]types.UID{}}
-	name := func(i int) string { return fmt.Sprintf("a-name-of-a-cluster-that-is-as-long-as-one-can-be-%013d", i) }
-	const uid = "12345678-1234-1234-1234-123456789012" // all in one part
+	j := &Journal{wake: make(chan struct{}, 1), parts: newParts(), replica: strings.Repeat("r", 63), names: map[string]types.UID{}}
+	name := func(i int) string { return fmt.Sprint("c", i) }
+	add := func(name string, uid types.UID) {
+		j.names[name], j.parts[0].records[uid] = uid, entry{}
+	}
 	size := 0
 	for i := range maxEntries {
-		j.uids[name(i)] = uid
+		uid := uidIn(0)
+		add(name(i), uid)
 		if _, _, err := j.begin(name(i), true); err != nil {
 			t.Fatal(err)
 		}
-		e := j.records[name(i)]
-		e.Ends, e.Alone, e.Convicted = [SuspectAfter]int64{e.Starting, e.Starting, e.Starting}, true, e.Starting
-		text, err := json.Marshal(e)
-		must(t, err)
-		size += len(name(i)) + len(text)
+		e := j.parts[0].records[uid]
+		e.Ends, e.Alone, e.Convicted, e.Term = [SuspectAfter]int64{e.Starting, e.Starting, e.Starting}, true, e.Starting, 1<<31
+		size += len(uid) + len(warmSuffix) + len(j.text(e))
 	}
 	t.Logf("a full part has %d bytes", size)
 	if size > 1<<20-1<<12 {
 		t.Errorf("a full part has %d bytes, want fewer than a ConfigMap holds", size)
 	}
-	j.uids["one-more"] = uid
+	add("one-more", uidIn(0))
 	if _, _, err := j.begin("one-more", false); !errors.Is(err, errJournalFull) {
 		t.Errorf("got error %v, want errJournalFull", err)
 	}
@@ -372,6 +369,7 @@ func TestJournal_FitsIntoConfigMaps(t *testing.T) {
 		t.Errorf("an existing entry: got error %v, want no error", err)
 	}
 	j.Forget(name(1))
+	j.check(j.parts[0])
 	if _, _, err := j.begin("one-more", false); err != nil {
 		t.Errorf("in place of an entry that is gone: got error %v, want no error", err)
 	}
@@ -380,7 +378,7 @@ func TestJournal_FitsIntoConfigMaps(t *testing.T) {
 func newParts() []*part {
 	var all []*part
 	for range partCount {
-		all = append(all, &part{})
+		all = append(all, &part{records: map[types.UID]entry{}})
 	}
 	return all
 }

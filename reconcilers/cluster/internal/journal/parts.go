@@ -3,15 +3,28 @@
 package journal
 
 import (
-	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
 	"math/bits"
 	"strconv"
+	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/sharding"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/reconcilers/internal/hubcontroller"
 )
 
-const partCount = 4 // partCount is the number of parts of a journal. It never changes: a Cluster stays in its part.
+const (
+	partCount  = 4       // partCount is the number of parts of a journal. It never changes: a Cluster stays in its part.
+	warmSuffix = ".warm" // warmSuffix is of the key of a replica that builds the app, and does not have the shard.
+)
 
 // Names returns the names of the ConfigMaps of a journal.
 func Names(journal string) []string {
@@ -22,18 +35,23 @@ func Names(journal string) []string {
 	return all
 }
 
-// part has the records of a part of the fleet. Journal.mu protects all but store.
+// part has the records of a part of the fleet, in a ConfigMap. Journal.mu protects the fields below it.
 type part struct {
-	store   configMap // used by the writer only
-	entries int
-	changes int64 // counts the changes of the records
-	kept    int64 // as of which change the records are written
-	failure error // of the last write
+	writer client.Writer
+	live   client.Reader
+	key    client.ObjectKey
+	seen   map[string]string // the data in the last response; used by the writer only
+
+	records map[types.UID]entry // of the Clusters that this process has; an empty one says that there shall be none
+	size    int                 // of the ConfigMap, in entries, with those that are to be written
+	changes int64               // counts the changes of the records
+	kept    int64               // as of which change the records are written
+	failure error               // of the last write
 }
 
 // indexOf: a part is a range of the hashes by which Kubernetes shards objects.
-func indexOf(uid string) int {
-	hash, err := strconv.ParseUint(sharding.HashField(uid), 16, 64)
+func indexOf(uid types.UID) int {
+	hash, err := strconv.ParseUint(sharding.HashField(string(uid)), 16, 64)
 	if err != nil {
 		return 0
 	}
@@ -41,73 +59,163 @@ func indexOf(uid string) int {
 	return int(index) //nolint:gosec // It is less than partCount.
 }
 
-// partOf uses the name for a record without a UID, as of a start that nothing announced. The caller holds mu.
-func (j *Journal) partOf(name string, e entry) *part {
-	return j.parts[indexOf(cmp.Or(string(e.UID), name))]
-}
-
-// update changes the record of a Cluster, and schedules a write within some time if f has changed it. The caller holds mu.
-func (j *Journal) update(name string, within time.Duration, f func()) {
-	before := j.records[name]
-	f()
-	after := j.records[name]
-	if before == after {
-		return
-	}
-	for _, one := range []struct {
-		e    entry
-		more int
-	}{{before, -1}, {after, 1}} {
-		if !one.e.isEmpty() {
-			in := j.partOf(name, one.e)
-			in.entries += one.more
-			in.changes++
-		}
-	}
-	j.wakeWithin(within)
-}
-
-// wakeWithin schedules a write. The caller holds mu.
-func (j *Journal) wakeWithin(within time.Duration) {
-	at := time.Now().Add(within)
-	if j.due.IsZero() || at.Before(j.due) {
-		j.due = at
-	}
-	select {
-	case j.wake <- struct{}{}:
-	default:
-	}
-}
+func (j *Journal) partOf(uid types.UID) *part { return j.parts[indexOf(uid)] }
 
 func (p *part) isChanged() bool { return p.kept < p.changes }
 
-// recordsOf returns the records in a part. The caller holds mu.
-func (j *Journal) recordsOf(p *part) records {
-	all := records{}
-	for name, e := range j.records {
-		if j.partOf(name, e) == p {
-			all[name] = e
+func (p *part) read(ctx context.Context) error {
+	var found corev1.ConfigMap
+	err := p.live.Get(ctx, p.key, &found)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read ConfigMap %s: %w", p.key, err)
+	}
+	p.seen = found.Data
+	return nil
+}
+
+// write has no version: the keys are of this process alone, or have a term.
+func (p *part) write(ctx context.Context, change map[string]any) error {
+	text, err := json.Marshal(map[string]any{"data": change})
+	if err != nil {
+		return fmt.Errorf("encode the entries of ConfigMap %s: %w", p.key, err)
+	}
+	if err = p.patch(ctx, text); apierrors.IsNotFound(err) {
+		if err = p.create(ctx, change); apierrors.IsAlreadyExists(err) { // Another replica was faster.
+			err = p.patch(ctx, text)
 		}
 	}
-	return all
+	if err != nil {
+		return fmt.Errorf("write ConfigMap %s: %w", p.key, err)
+	}
+	return nil
 }
 
-// write is a write of a part: its records as of a change.
-type write struct {
-	*part
-	change  int64
-	records records
-	err     error
+func (p *part) patch(ctx context.Context, text []byte) error {
+	return p.sent(func(now *corev1.ConfigMap) error {
+		return p.writer.Patch(ctx, now, client.RawPatch(types.MergePatchType, text), client.FieldOwner(hubcontroller.FieldManager))
+	})
 }
 
-func (j *Journal) pending() []*write {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	var all []*write
+func (p *part) create(ctx context.Context, change map[string]any) error {
+	return p.sent(func(now *corev1.ConfigMap) error {
+		now.Data = map[string]string{}
+		for key, value := range change {
+			if text, isKept := value.(string); isKept {
+				now.Data[key] = text
+			}
+		}
+		return p.writer.Create(ctx, now, client.FieldOwner(hubcontroller.FieldManager))
+	})
+}
+
+func (p *part) sent(request func(*corev1.ConfigMap) error) error {
+	now := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: p.key.Namespace, Name: p.key.Name}}
+	if err := request(now); err != nil {
+		return err
+	}
+	p.seen = now.Data
+	return nil
+}
+
+// isWarm: this replica builds the app only.
+func (j *Journal) isWarm(e entry) bool { return j.replica != "" && e.Term == 0 && !e.gone }
+
+func (j *Journal) keyOf(uid types.UID, e entry) string {
+	if j.isWarm(e) {
+		return string(uid) + warmSuffix
+	}
+	return string(uid)
+}
+
+// text is empty for an empty entry.
+func (j *Journal) text(e entry) string {
+	if e.isEmpty() {
+		return ""
+	}
+	e.By = j.replica
+	text, _ := json.Marshal(e) //nolint:errchkjson // It has numbers and a name.
+	return string(text)
+}
+
+// replaces: a higher term is of a later holder, and another replica may build the app, too.
+func (j *Journal) replaces(is, e entry) bool {
+	return j.replica == "" || e.gone || is.Term <= e.Term && !(j.isWarm(e) && e.isEmpty() && is.By != j.replica)
+}
+
+// diff returns what a patch of the ConfigMap shall change; nil removes a key. The caller holds mu.
+func (j *Journal) diff(p *part) map[string]any {
+	change := map[string]any{}
+	for uid, e := range p.records {
+		warm := string(uid) + warmSuffix
+		if left, isLeft := p.seen[warm]; isLeft && (e.gone || !j.isWarm(e) && (j.replica == "" || decode(left).By == j.replica)) {
+			change[warm] = nil
+		}
+		key, wanted := j.keyOf(uid, e), j.text(e)
+		is := p.seen[key]
+		switch {
+		case is == wanted, !j.replaces(decode(is), e):
+		case wanted == "":
+			change[key] = nil
+		default:
+			change[key] = wanted
+		}
+	}
+	return change
+}
+
+// check counts the entries, drops what is done, and schedules what is left to do: also the repair of a late write of an earlier
+// holder. The caller holds mu.
+func (j *Journal) check(p *part) {
+	keys := map[string]bool{}
+	for key := range p.seen {
+		keys[key] = true
+	}
+	for uid, e := range p.records {
+		switch key := j.keyOf(uid, e); {
+		case !e.isEmpty():
+			keys[key] = true
+		case e.gone && !keys[key] && !keys[key+warmSuffix]:
+			delete(p.records, uid)
+		}
+	}
+	p.size = len(keys)
+	if !p.isChanged() && len(j.diff(p)) > 0 {
+		p.changes++
+		j.wakeWithin(later)
+	}
+}
+
+// adopt takes over what the last responses have of a take's Clusters. The caller holds mu.
+func (j *Journal) adopt(t *take) (ended int) {
 	for _, p := range j.parts {
-		if p.isChanged() {
-			all = append(all, &write{part: p, change: p.changes, records: j.recordsOf(p)})
+		for key, text := range p.seen {
+			uid := types.UID(strings.TrimSuffix(key, warmSuffix))
+			left, e := decode(text), p.records[uid]
+			if e.gone || !t.has(uid) {
+				continue
+			}
+			hasEnded := left.Starting != 0 && j.hasEnded(left, t)
+			if hasEnded {
+				ended++
+			}
+			e.adopt(left, hasEnded, time.Now())
+			e.Term = t.term
+			p.records[uid] = e
+		}
+		if !p.isChanged() && len(j.diff(p)) > 0 {
+			p.changes++
 		}
 	}
-	return all
+	return ended
+}
+
+// hasEnded reports whether the process has ended that has written an entry.
+func (j *Journal) hasEnded(left entry, t *take) bool {
+	switch left.By {
+	case j.replica:
+		return j.replica == "" || left.Starting < j.born
+	case t.crashed:
+		return true
+	}
+	return j.replica == ""
 }

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"maps"
 	"net/url"
 	"slices"
 	"sync"
@@ -50,83 +49,92 @@ func (j *Journal) pause() time.Duration {
 func (j *Journal) keep(ctx context.Context) {
 	trying, cancel := context.WithTimeout(ctx, j.timeout)
 	defer cancel()
-	unread := j.load(trying)
+	err := j.read(trying)
+	unread := err
 	writes := j.pending()
-	err := unread
 	if unread == nil {
-		err = each(writes, func(w *write) error {
-			err := w.store.write(trying, w.records)
-			if errors.Is(err, errOvertaken) { // This hub is the leader, so its records win.
-				err = w.store.write(trying, w.records)
-			}
-			return err
-		})
+		err = writeAll(trying, writes)
 	}
 	if ctx.Err() == nil {
 		j.tell(j.settle(writes, unread), err)
 	}
 }
 
-func each(writes []*write, f func(*write) error) error {
+// each calls f for all of them at once.
+func each[T any](all []T, f func(T) error) error {
+	errs := make([]error, len(all))
 	var group sync.WaitGroup
-	for _, w := range writes {
-		group.Go(func() { w.err = f(w) })
+	for i, one := range all {
+		group.Go(func() { errs[i] = f(one) })
 	}
 	group.Wait()
-	var errs []error
-	for _, w := range writes {
-		errs = append(errs, w.err)
-	}
 	return errors.Join(errs...)
 }
 
-func (j *Journal) load(ctx context.Context) error {
-	if j.loaded {
+// read reads all parts, once for all takes that wait.
+func (j *Journal) read(ctx context.Context) error {
+	j.mu.Lock()
+	takes := slices.Clone(j.takes)
+	j.mu.Unlock()
+	if len(takes) == 0 {
 		return nil
 	}
-	found, errs := make([]records, len(j.parts)), make([]error, len(j.parts))
-	var reads sync.WaitGroup
-	for i, p := range j.parts {
-		reads.Go(func() { found[i], errs[i] = p.store.read(ctx) })
-	}
-	reads.Wait()
-	if err := errors.Join(errs...); err != nil {
+	if err := each(j.parts, func(p *part) error { return p.read(ctx) }); err != nil {
 		return err
 	}
-	j.loaded = true
-	j.takeOver(found, time.Now())
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	ended := 0
+	for _, t := range takes {
+		ended += j.adopt(t)
+		close(t.done)
+	}
+	j.takes = slices.DeleteFunc(j.takes, func(t *take) bool { return slices.Contains(takes, t) })
+	if ended > 0 {
+		j.log.Info("A process of the hub did not end in good order; apps that were being started at three such ends in a row start alone",
+			"starting", ended, "alone", j.suspects())
+	}
 	return nil
 }
 
-func (j *Journal) takeOver(inParts []records, now time.Time) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	started, suspects := 0, 0
-	for _, all := range inParts {
-		for name, e := range all {
-			j.records.adopt(name, e, now)
-			if e.Starting != 0 {
-				started++
+func (j *Journal) suspects() (n int) {
+	for _, p := range j.parts {
+		for _, e := range p.records {
+			if e.suspicion().Ends == SuspectAfter {
+				n++
 			}
 		}
 	}
-	for _, e := range j.records {
-		if e.suspicion().Ends == SuspectAfter {
-			suspects++
+	return n
+}
+
+// write is a write of a part: what differs, as of a change of its records.
+type write struct {
+	*part
+	number int64
+	change map[string]any
+	err    error
+}
+
+func (j *Journal) pending() []*write {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var all []*write
+	for _, p := range j.parts {
+		if p.isChanged() {
+			all = append(all, &write{part: p, number: p.changes, change: j.diff(p)})
 		}
 	}
-	for i, p := range j.parts {
-		wanted := j.recordsOf(p)
-		p.entries = len(wanted)
-		if !maps.Equal(wanted, inParts[i]) {
-			p.changes++
-			j.wakeWithin(0)
+	return all
+}
+
+func writeAll(ctx context.Context, all []*write) error {
+	return each(all, func(w *write) error {
+		if len(w.change) > 0 {
+			w.err = w.part.write(ctx, w.change)
 		}
-	}
-	if started > 0 {
-		j.log.Info("The last process did not end in good order; apps that were being started at three such ends in a row start alone",
-			"starting", started, "alone", suspects)
-	}
+		return w.err
+	})
 }
 
 // settle tells waiting callers; unread is the error of the read, without which the writes were tried. It returns the last error.
@@ -138,7 +146,8 @@ func (j *Journal) settle(writes []*write, unread error) (before error) {
 		switch {
 		case unread != nil:
 		case w.err == nil:
-			w.kept, w.failure = w.change, nil
+			w.kept, w.failure = w.number, nil
+			j.check(w.part)
 		default:
 			w.failure, j.failure = w.err, errors.Join(j.failure, w.err)
 		}
@@ -154,7 +163,7 @@ func (j *Journal) settle(writes []*write, unread error) (before error) {
 		pause = journalRetry
 	}
 	j.notBefore = time.Now().Add(pause)
-	if j.failure == nil && !slices.ContainsFunc(j.parts, (*part).isChanged) {
+	if j.failure == nil && len(j.takes) == 0 && !slices.ContainsFunc(j.parts, (*part).isChanged) {
 		j.due = time.Time{}
 	}
 	close(j.turn)
@@ -181,25 +190,27 @@ func (j *Journal) tell(before, now error) {
 	}
 }
 
-// close records that no app is being started, once: another process may write since, if this one has lost its lease.
+// close records that no app is being started.
 func (j *Journal) close(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, j.timeout)
 	defer cancel()
 	j.mu.Lock()
 	j.over = true
-	for _, name := range slices.Collect(maps.Keys(j.records)) {
-		j.update(name, 0, func() { j.records.end(name) })
+	unread := j.unread
+	if len(j.takes) > 0 { // Nothing is known of the records.
+		unread = cmp.Or(unread, errJournalOver)
+	}
+	for name := range j.names {
+		j.update(name, 0, (*entry).end)
 	}
 	j.mu.Unlock()
 	writes := j.pending()
 	var err error
-	if !j.loaded {
-		j.unread = cmp.Or(j.unread, errJournalOver)
-	} else {
-		err = each(writes, func(w *write) error { return w.store.write(ctx, w.records) })
+	if unread == nil {
+		err = writeAll(ctx, writes)
 	}
 	if err != nil {
 		j.log.Error(err, "Failed to write the end of the hub to the start journal; the next hub counts it as an end of the current apps")
 	}
-	_ = j.settle(writes, j.unread) // It wakes the callers that wait.
+	_ = j.settle(writes, unread) // It wakes the callers that wait.
 }
