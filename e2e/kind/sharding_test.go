@@ -62,7 +62,7 @@ func (s *installation) expectReplicas(n int) {
 const allActive = `replicas: [{name: clusterfx-hub, count: 3}]
 patches:
 - target: {kind: Deployment, name: clusterfx-hub}
-  patch: '[{op: add, path: /spec/template/spec/containers/0/args/-, value: --active-replicas=0}]'
+  patch: '[{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--active-replicas=0"}]'
 `
 
 // share lets three replicas share the remotes, kills the one that runs a remote, and goes back to one active replica of two.
