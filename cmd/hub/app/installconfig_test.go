@@ -121,7 +121,7 @@ func TestInstall_Config(t *testing.T) {
 		head + "modules:\n- name: other\n":                         "bad.yaml: this hub has no module \"other\"",
 		head + "flags:\n  impersonate-apps: true\n":                "bad.yaml: flags: impersonate-apps: an installed hub has \"false\"; remove it",
 		head + "flags:\n  alone: true\n":                           "bad.yaml: flags: alone: an installed hub has \"false\"; remove it",
-		head + "flags:\n  active-replicas: 0\n":                   "bad.yaml: flags: active-replicas: an installed hub has \"1\"; remove it",
+		head + "flags:\n  active-replicas: 0\n":                    "bad.yaml: flags: active-replicas: an installed hub has \"1\"; remove it",
 		head + "flags:\n  health-probe-bind-address: :9\n":         "bad.yaml: flags: health-probe-bind-address: an installed hub has \":8081\"",
 		head + "flags:\n  log-level: info\n" + "#\xff\n":           "bad.yaml: this is not YAML",
 		head + "# " + strings.Repeat("0123456789", 110_000) + "\n": "a ConfigMap holds ",
