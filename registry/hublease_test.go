@@ -22,7 +22,7 @@ func TestHubParts_LeasesEndWithTheHubPart(t *testing.T) {
 	t.Parallel()
 	_, config := remote(t, "one")
 	begin, ended := make(chan struct{}), make(chan error, 1)
-	r, run, err := hubApp(t, registry.NewModule("faulty", registry.ModuleOptions{HubRuns: registry.WithRemotes, Hub: fx.Invoke(func(m ctrl.Manager, r *registry.Registry) error {
+	r, run, err := hubApp(t, hubModule("faulty", fx.Invoke(func(m ctrl.Manager, r *registry.Registry) error {
 		return m.Add(manager.RunnableFunc(func(ctx context.Context) error {
 			select {
 			case <-begin:
@@ -44,7 +44,7 @@ func TestHubParts_LeasesEndWithTheHubPart(t *testing.T) {
 			<-lent
 			return errors.New("the end")
 		}))
-	})}).Option())
+	})).Option())
 	must(t, err)
 	run()
 	spawn(t, r, "a", config)

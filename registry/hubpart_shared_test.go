@@ -29,7 +29,7 @@ func TestHubParts_SharedValueWaits(t *testing.T) {
 	broken.Store(true)
 	end := make(chan struct{}, 1)
 	r, run, err := hubApp(t,
-		registry.NewModule("maker", registry.ModuleOptions{HubRuns: registry.WithRemotes, Hub: fx.Options(
+		hubModule("maker", fx.Options(
 			fx.Provide(func(m ctrl.Manager) (*atomic.Int64, error) {
 				if broken.Load() {
 					return nil, errors.New("no database")
@@ -46,7 +46,7 @@ func TestHubParts_SharedValueWaits(t *testing.T) {
 				}))
 			}),
 			registry.Share[*atomic.Int64](),
-		)}).Option(),
+		)).Option(),
 		registry.NewModule("user", registry.ModuleOptions{Remote: fx.Invoke(func(v *atomic.Int64) { seen.Store(v.Load()) })}).Option(),
 		registry.NewModule("bystander", registry.ModuleOptions{Remote: fx.Invoke(func() {})}).Option(),
 	)

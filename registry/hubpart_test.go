@@ -36,6 +36,11 @@ import (
 	"github.com/clusterfx/clusterfx/registry/watch"
 )
 
+// hubModule returns a module that has a hub part only.
+func hubModule(name string, hub fx.Option) registry.Module {
+	return registry.NewModule(name, registry.ModuleOptions{HubRuns: registry.WithRemotes, Hub: hub})
+}
+
 func partNamed(r *registry.Registry, name string) state.HubPartStatus {
 	for _, one := range r.HubParts() {
 		if one.Module == name {
@@ -114,14 +119,14 @@ func TestHubParts_FailAlone(t *testing.T) {
 			t.Parallel()
 			var heard atomic.Int64
 			r, run, err := hubApp(t,
-				registry.NewModule("faulty", registry.ModuleOptions{HubRuns: registry.WithRemotes, Hub: fault.part}).Option(),
-				registry.NewModule("well", registry.ModuleOptions{HubRuns: registry.WithRemotes, Hub: fx.Invoke(func(m ctrl.Manager, r *registry.Registry) error {
+				hubModule("faulty", fault.part).Option(),
+				hubModule("well", fx.Invoke(func(m ctrl.Manager, r *registry.Registry) error {
 					return m.Add(manager.RunnableFunc(func(ctx context.Context) error {
 						r.Follow(ctx, func(registry.Event) { heard.Add(1) })
 						<-ctx.Done()
 						return nil
 					}))
-				})}).Option(),
+				})).Option(),
 			)
 			must(t, err)
 			run()
@@ -167,12 +172,12 @@ func addPanic(ctx context.Context, c cluster.Cluster) error {
 func TestHubParts_AreFencedAndNamed(t *testing.T) {
 	t.Parallel()
 	lives := make(chan registry.HubPart, 10)
-	r, run, err := hubApp(t, registry.NewModule("faulty", registry.ModuleOptions{HubRuns: registry.WithRemotes, Hub: fx.Invoke(func(p registry.HubPart) error {
+	r, run, err := hubApp(t, hubModule("faulty", fx.Invoke(func(p registry.HubPart) error {
 		lives <- p
 		return p.Manager.Add(manager.RunnableFunc(func(ctx context.Context) error {
 			return errors.Join(p.APIReader.Get(ctx, client.ObjectKey{Name: "default"}, &corev1.Namespace{}), errors.New("the end"))
 		}))
-	})}).Option())
+	})).Option())
 	must(t, err)
 	run()
 	expectPart(t, r, "faulty", state.ModuleFailed, "the end")
@@ -197,12 +202,12 @@ func TestHubParts_HooksWrite(t *testing.T) {
 	written := make(chan error, 1)
 	t.Run("hub", func(t *testing.T) {
 		t.Parallel()
-		r, run, err := hubApp(t, registry.NewModule("last", registry.ModuleOptions{HubRuns: registry.WithRemotes, Hub: fx.Invoke(func(p registry.HubPart, l fx.Lifecycle) {
+		r, run, err := hubApp(t, hubModule("last", fx.Invoke(func(p registry.HubPart, l fx.Lifecycle) {
 			l.Append(fx.StopHook(func(ctx context.Context) {
 				one := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "last-"}}
 				written <- p.Client.Create(ctx, one)
 			}))
-		})}).Option())
+		})).Option())
 		must(t, err)
 		run()
 		expectPart(t, r, "last", state.ModuleRunning, "")
@@ -236,7 +241,7 @@ func TestHubParts_MissingRight(t *testing.T) {
 			Hub:     watches(&corev1.Secret{}), HubRules: []rbacv1.PolicyRule{rule("secrets", "get", "list", "watch")},
 			HubNamespaces: []string{"kube-public"},
 		}).Option(),
-		registry.NewModule("declares-nothing", registry.ModuleOptions{HubRuns: registry.WithRemotes, Hub: watches(&corev1.ConfigMap{})}).Option(),
+		hubModule("declares-nothing", watches(&corev1.ConfigMap{})).Option(),
 		registry.NewModule("well", registry.ModuleOptions{
 			HubRuns: registry.WithRemotes,
 			Hub:     watches(&corev1.Namespace{}), HubRules: []rbacv1.PolicyRule{rule("namespaces", "list", "watch")},
@@ -281,20 +286,20 @@ func TestHubParts_NoProgress(t *testing.T) {
 		return ctrl.Result{}, nil
 	}
 	r, run, err := hubAppWith(t, fleettest.Cluster(t, "hub").Config(), registry.Options{Monitor: monitor},
-		registry.NewModule("objects", registry.ModuleOptions{HubRuns: registry.WithRemotes, Hub: fx.Invoke(func(m ctrl.Manager) error {
+		hubModule("objects", fx.Invoke(func(m ctrl.Manager) error {
 			return registry.ControllerManagedBy(m).Named("first").For(&corev1.Namespace{}).Complete(reconcile.Func(
 				func(_ context.Context, q ctrl.Request) (ctrl.Result, error) { return stuck(q) }))
-		})}).Option(),
-		registry.NewModule("remotes", registry.ModuleOptions{HubRuns: registry.WithRemotes, Hub: fx.Invoke(func(m ctrl.Manager, r *registry.Registry) error {
+		})).Option(),
+		hubModule("remotes", fx.Invoke(func(m ctrl.Manager, r *registry.Registry) error {
 			return watch.ControllerManagedBy(m, r).Named("second").For(&corev1.Namespace{}).Complete(reconcile.TypedFunc[watch.Request](
 				func(_ context.Context, q watch.Request) (ctrl.Result, error) {
 					return stuck(ctrl.Request{NamespacedName: q.NamespacedName})
 				}))
-		})}).Option(),
-		registry.NewModule("well", registry.ModuleOptions{HubRuns: registry.WithRemotes, Hub: fx.Invoke(func(m ctrl.Manager) error {
+		})).Option(),
+		hubModule("well", fx.Invoke(func(m ctrl.Manager) error {
 			return registry.ControllerManagedBy(m).Named("third").For(&corev1.Namespace{}).Complete(reconcile.Func(
 				func(context.Context, ctrl.Request) (ctrl.Result, error) { return ctrl.Result{}, nil }))
-		})}).Option(),
+		})).Option(),
 	)
 	must(t, err)
 	testkit.Background(t, func(ctx context.Context) error {
@@ -324,12 +329,12 @@ func TestHubParts_Middleware(t *testing.T) {
 	t.Parallel()
 	_, config := remote(t, "one")
 	var asked atomic.Int64
-	r, run, err := hubApp(t, registry.NewModule("observer", registry.ModuleOptions{HubRuns: registry.WithRemotes, Hub: registry.WithMiddleware(registry.Middleware{
+	r, run, err := hubApp(t, hubModule("observer", registry.WithMiddleware(registry.Middleware{
 		Name: "observer", Transport: func(_ registry.ClusterName, next http.RoundTripper) http.RoundTripper {
 			asked.Add(1)
 			return next
 		},
-	})}).Option())
+	})).Option())
 	must(t, err)
 	run()
 	expectPart(t, r, "observer", state.ModuleRunning, "") // Until then, the middleware is not in force.

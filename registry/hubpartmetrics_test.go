@@ -22,8 +22,8 @@ func TestHubParts_Metrics(t *testing.T) {
 	t.Parallel()
 	metrics := prometheus.NewRegistry()
 	_, run, err := hubAppWith(t, fleettest.Cluster(t, "hub").Config(), registry.Options{Metrics: metrics},
-		registry.NewModule("faulty", registry.ModuleOptions{HubRuns: registry.WithRemotes, Hub: fx.Invoke(func() error { return errors.New("no database") })}).Option(),
-		registry.NewModule("well", registry.ModuleOptions{HubRuns: registry.WithRemotes, Hub: fx.Invoke(func() {})}).Option(),
+		hubModule("faulty", fx.Invoke(func() error { return errors.New("no database") })).Option(),
+		hubModule("well", fx.Invoke(func() {})).Option(),
 	)
 	must(t, err)
 	run()

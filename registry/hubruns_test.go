@@ -143,7 +143,7 @@ func TestHubParts_WithRemotesTurn(t *testing.T) {
 	with, lives, seen := newTurns(t), make(chan registry.HubPart, 10), make(chan *agent, 10)
 	var options []fx.Option
 	for _, m := range []registry.Module{
-		registry.NewModule("maker", registry.ModuleOptions{HubRuns: registry.WithRemotes, Hub: fx.Options(
+		hubModule("maker", fx.Options(
 			fx.Provide(func(p registry.HubPart) (*agent, error) {
 				return &agent{p.Config.UserAgent}, p.Manager.Add(manager.RunnableFunc(func(ctx context.Context) error {
 					lives <- p
@@ -151,7 +151,7 @@ func TestHubParts_WithRemotesTurn(t *testing.T) {
 					return nil
 				}))
 			}), registry.Share[*agent](),
-		)}),
+		)),
 		registry.NewModule("user", registry.ModuleOptions{Remote: fx.Invoke(func(a *agent) { seen <- a })}),
 		registry.NewModule("once", registry.ModuleOptions{HubRuns: registry.Once, Hub: fx.Invoke(func() {})}),
 	} {

@@ -67,7 +67,7 @@ func TestSelected(t *testing.T) {
 		registry.NewModule("always", registry.ModuleOptions{Remote: app}),
 		registry.NewModule("certs", registry.ModuleOptions{Remote: app, Select: registry.Selector{Labels: certs}}),
 		registry.NewModule("named", registry.ModuleOptions{Remote: app, Select: registry.Selector{OnRequest: true}}),
-		registry.NewModule("hub-only", registry.ModuleOptions{HubRuns: registry.WithRemotes, Hub: fx.Options()}),
+		hubModule("hub-only", fx.Options()),
 	}
 	for _, c := range []struct {
 		labels map[string]string

@@ -89,8 +89,8 @@ func TestShare_Refused(t *testing.T) {
 	}{
 		"nobody has it in the hub": {[]fx.Option{registry.NewModule("one", registry.ModuleOptions{HubRuns: registry.WithRemotes, Hub: registry.Share[*users](), Remote: needs}).Option()}, "users"},
 		"two have it in the hub": {[]fx.Option{
-			registry.NewModule("one", registry.ModuleOptions{HubRuns: registry.WithRemotes, Hub: fx.Options(fx.Supply(&users{}), registry.Share[*users]())}).Option(),
-			registry.NewModule("two", registry.ModuleOptions{HubRuns: registry.WithRemotes, Hub: fx.Options(fx.Supply(&users{}), registry.Share[*users]())}).Option(),
+			hubModule("one", fx.Options(fx.Supply(&users{}), registry.Share[*users]())).Option(),
+			hubModule("two", fx.Options(fx.Supply(&users{}), registry.Share[*users]())).Option(),
 		}, `modules "one" and "two" both`},
 		"nobody shares it":           {[]fx.Option{registry.NewModule("one", registry.ModuleOptions{HubRuns: registry.WithRemotes, Hub: fx.Supply(&users{}), Remote: needs}).Option()}, `module "one"`},
 		"every app has it by itself": {[]fx.Option{fx.Provide(func() client.Client { return nil }), registry.Share[client.Client]()}, "client.Client"},

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -36,7 +37,7 @@ func limitsFor(resource schema.GroupResource, of deletes.Limits) ledger.Limits {
 }
 
 // Store keeps the Holds: an entry with all Holds of a target, under the UID of its Cluster, and one of each process with
-// its Holds of the hub and the fleet. Its methods must end with ctx.
+// its Holds of the hub and the fleet. Its methods must end with ctx, and after a few seconds.
 type Store interface {
 	// Load returns, with an error, what it could read; nil if nothing.
 	Load(ctx context.Context) (*StoreContent, error)
@@ -86,8 +87,9 @@ type Guard struct {
 
 	ledger *ledger.Ledger
 
+	reads singleflight.Group // of the Store, for calls that wait
+
 	mu      sync.Mutex // protects the fields
-	reading *reading   // a read of the Store; nil if no delete waits for one
 	shown   shown
 	places  map[state.ClusterName]place // whose Holds the ledger has; that of the hub has the empty name
 	waiting map[state.ClusterName]place // that the next read is for

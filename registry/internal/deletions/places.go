@@ -80,58 +80,38 @@ func (g *Guard) isHere(target state.ClusterName) bool {
 	return closed == nil && g.isRead(target, p)
 }
 
-// reading is a read of the Store that several calls share.
-type reading struct {
-	done  chan struct{}
-	err   error // read it, and ended, only after done
-	ended bool  // the context of the call that reads has ended
-}
-
-// load returns when the ledger has the Holds of a target. The first call reads; calls at the same time wait for it and
-// fail with it, so that they do not wait for failures one after the other. If it ends, another one reads. A target that
-// came during a read needs another.
+// load returns when the ledger has the Holds of a target. Calls at the same time share a read, which goes on if one of
+// them ends. A target that came during a read needs another.
 func (g *Guard) load(ctx context.Context, target state.ClusterName, p place) error {
-	for {
-		one, isFirst := g.join(target, p)
-		if one == nil {
-			return nil
+	read := func() (any, error) {
+		_, err := g.read(context.WithoutCancel(ctx)) // The Store ends it.
+		if err == nil {
+			g.available()
 		}
-		if isFirst {
-			g.lead(ctx, one)
-		}
+		return nil, err
+	}
+	for g.await(target, p) {
 		select {
-		case <-one.done:
+		case done := <-g.reads.DoChan("", read):
+			if done.Err != nil {
+				return done.Err
+			}
 		case <-ctx.Done():
 			return fmt.Errorf("wait for the holds of deletes: %w", context.Cause(ctx))
 		}
-		if one.err != nil && (isFirst || !one.ended) {
-			return one.err
-		}
 	}
+	return nil
 }
 
-// join's isFirst says that the caller has to lead the read.
-func (g *Guard) join(target state.ClusterName, p place) (one *reading, isFirst bool) {
+// await makes the next read one for a target, too, and reports whether it needs one.
+func (g *Guard) await(target state.ClusterName, p place) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.isRead(target, p) {
-		return nil, false
+		return false
 	}
 	g.waiting[target] = p
-	if g.reading != nil {
-		return g.reading, false
-	}
-	g.reading = &reading{done: make(chan struct{})}
-	return g.reading, true
-}
-
-func (g *Guard) lead(ctx context.Context, one *reading) {
-	_, one.err = g.read(ctx)
-	one.ended = ctx.Err() != nil
-	g.mu.Lock()
-	g.reading = nil
-	g.mu.Unlock()
-	close(one.done)
+	return true
 }
 
 // read takes the Holds of the targets that wait, and of the hub the first time.
@@ -140,7 +120,6 @@ func (g *Guard) read(ctx context.Context) (*StoreContent, error) {
 	waiting := g.waiting
 	g.waiting = map[state.ClusterName]place{}
 	g.mu.Unlock()
-	waiting[""] = g.hubPlace()
 	there, err := g.options.Store.Load(ctx)
 	if err != nil {
 		g.mu.Lock()
@@ -149,18 +128,18 @@ func (g *Guard) read(ctx context.Context) (*StoreContent, error) {
 		g.mu.Unlock()
 		return there, fmt.Errorf("read the holds of deletes: %w", err)
 	}
+	g.take(there, "", g.hubPlace())
 	for target, p := range waiting {
 		g.take(there, target, p)
 	}
 	g.show(slices.Collect(maps.Keys(waiting))...)
-	g.available()
 	return there, nil
 }
 
-// take replaces what the ledger has of a target. Holds of the hub do not move, so they are taken once.
+// take replaces what the ledger has of a target, unless another read has done so.
 func (g *Guard) take(there *StoreContent, target state.ClusterName, p place) {
 	g.mu.Lock()
-	if target == "" && g.isRead(target, p) {
+	if g.isRead(target, p) {
 		g.mu.Unlock()
 		return
 	}
@@ -172,7 +151,7 @@ func (g *Guard) take(there *StoreContent, target state.ClusterName, p place) {
 	for _, key := range g.keysOf(there, target, p) {
 		replica, _ := holds.ReplicaOf(key)
 		restored = append(restored, g.ledger.Restore(heldIn(there.Entries[key], replica), g.options.Now())...)
-		g.stored[key] = saved{target, there.Values[key]}
+		g.note(key, saved{target, there.Values[key]})
 	}
 	g.places[target] = p
 	g.mu.Unlock()

@@ -151,7 +151,7 @@ type process struct {
 	silent  state.ClusterName // whose app does not run
 }
 
-// start starts a process: it reads the Store as Run does. The process without a name is alone and has all targets.
+// start starts a process: it reads the Store. The process without a name is alone and has all targets.
 func (h *sharedHub) start(name string) *process {
 	h.t.Helper()
 	p := &process{hub: h, name: name, changes: map[state.ClusterName]int{}}
@@ -174,7 +174,7 @@ func (h *sharedHub) start(name string) *process {
 		o.IsAlive = func(replica string) bool { return !h.hasEnded(replica) }
 	}
 	p.Guard = New(o)
-	must(h.t, p.readFirst(h.t.Context()))
+	must(h.t, testkit.Err(p.read(h.t.Context())))
 	return p
 }
 
@@ -329,6 +329,20 @@ func TestSharing_ThereAndBack(t *testing.T) {
 		t.Errorf("a delete after the end of the hold: %v", err)
 	}
 	h.expectStored("after a delete")
+}
+
+// A hold that has ended here stays ended: what waited for a read that another call did takes nothing from the Store again.
+func TestSharing_ReadOnce(t *testing.T) {
+	t.Parallel()
+	h, a, _ := newPair(t)
+	a.exceed(edge, 2)
+	again := h.start("a")
+	again.expectHeld("after a restart", edge, 2)
+	again.waiting[edge] = place{string(uidOf(edge)), 1}
+	h.pass(ledger.Window)
+	again.upkeep()
+	again.expectHolds("after a Window")
+	h.expectStored("after a Window")
 }
 
 // While the gate is closed, deletes are refused with its error, count nothing and make no hold. When it opens again in the same

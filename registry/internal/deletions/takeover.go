@@ -48,7 +48,7 @@ func (g *Guard) takeOver(ctx context.Context, there *StoreContent) error {
 		return err
 	}
 	g.mu.Lock()
-	g.stored[own] = saved{"", text}
+	g.note(own, saved{"", text})
 	restored := g.ledger.Restore(next, g.options.Now())
 	g.mu.Unlock()
 	for _, h := range restored {

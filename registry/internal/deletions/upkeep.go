@@ -69,21 +69,19 @@ func (g *Guard) Forget(target state.ClusterName, uid types.UID) {
 	g.ended(ended)
 }
 
-// Run reads the Holds, then ends Holds and keeps the Store up to date until ctx ends. told gets the first of several equal errors of the Store, and nil after the last.
+// Run reads the Holds, then ends Holds and keeps the Store up to date until ctx ends. told gets the first of several
+// equal errors of the Store, and nil after the last.
 func (g *Guard) Run(ctx context.Context, every time.Duration, told func(error)) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	before := ""
-	for work := g.readFirst; ; {
-		err := work(ctx)
+	for before := ""; ; {
+		err := g.keepUp(ctx)
 		if ctx.Err() != nil {
 			return
 		}
 		now := ""
 		if err != nil {
 			now = err.Error()
-		} else {
-			work = g.keepUp
 		}
 		if now != before {
 			told(err)
@@ -95,11 +93,6 @@ func (g *Guard) Run(ctx context.Context, every time.Duration, told func(error)) 
 		case <-tick.C:
 		}
 	}
-}
-
-func (g *Guard) readFirst(ctx context.Context) error {
-	_, err := g.read(ctx)
-	return err
 }
 
 // keepUp ends Holds, applies allowances, and stores what has changed, or what the Store has lost after a restore, an edit,
@@ -130,7 +123,8 @@ const lookEvery = 30 * time.Second
 func (g *Guard) isDue() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return len(g.ledger.Holds())+len(g.waiting) > 0 ||
+	_, hubIsRead := g.places[""]
+	return !hubIsRead || len(g.ledger.Holds())+len(g.waiting) > 0 ||
 		g.options.IsAlive != nil && g.options.Now().Sub(g.looked) >= lookEvery
 }
 
@@ -156,9 +150,7 @@ func (g *Guard) compare(there *StoreContent) {
 	defer g.mu.Unlock()
 	maps.DeleteFunc(g.stored, func(key string, _ saved) bool { return there.Values[key] == "" })
 	for target, p := range g.places {
-		if text := there.Values[p.key]; text != "" {
-			g.stored[p.key] = saved{target, text}
-		}
+		g.note(p.key, saved{target, there.Values[p.key]})
 	}
 }
 
@@ -220,6 +212,14 @@ type saved struct {
 	text   string
 }
 
+// note needs g.mu.
+func (g *Guard) note(key string, s saved) {
+	g.stored[key] = s
+	if s.text == "" {
+		delete(g.stored, key)
+	}
+}
+
 func ofTarget(h *ledger.Held) state.ClusterName {
 	if h.IsOfTarget() {
 		return h.Target
@@ -257,7 +257,7 @@ func (g *Guard) save(ctx context.Context, target state.ClusterName, key string) 
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.stored[key] = saved{target, text}
+	g.note(key, saved{target, text})
 	return nil
 }
 

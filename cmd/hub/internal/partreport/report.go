@@ -128,24 +128,24 @@ func (w *Writer) text() string {
 }
 
 func (w *Writer) write(ctx context.Context, text string) error {
-	err := set(ctx, w.Client, w.Namespace, w.Replica, text)
+	err := w.set(ctx, text)
 	if apierrors.IsNotFound(err) {
 		empty := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: Name, Labels: map[string]string{"app.kubernetes.io/name": "clusterfx"}}}
-		err = errors.Join(client.IgnoreAlreadyExists(w.Client.Create(ctx, empty)), set(ctx, w.Client, w.Namespace, w.Replica, text))
+		err = errors.Join(client.IgnoreAlreadyExists(w.Client.Create(ctx, empty)), w.set(ctx, text))
 	}
 	return err
 }
 
 // Forget removes the report of a replica that has ended or leaves, also when ctx has ended.
 func Forget(ctx context.Context, c client.Client, namespace, replica string) error {
-	return client.IgnoreNotFound(set(context.WithoutCancel(ctx), c, namespace, replica, nil))
+	return client.IgnoreNotFound((&Writer{Client: c, Namespace: namespace, Replica: replica}).set(context.WithoutCancel(ctx), nil))
 }
 
 // set patches without a version, so that replicas do not conflict.
-func set(ctx context.Context, c client.Client, namespace, replica string, text any) error {
+func (w *Writer) set(ctx context.Context, text any) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	change, _ := json.Marshal(map[string]any{"data": map[string]any{replica: text}}) // It has strings only.
-	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: Name}}
-	return c.Patch(ctx, object, client.RawPatch(types.MergePatchType, change))
+	change, _ := json.Marshal(map[string]any{"data": map[string]any{w.Replica: text}}) // It has strings only.
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: Name}}
+	return w.Client.Patch(ctx, object, client.RawPatch(types.MergePatchType, change))
 }

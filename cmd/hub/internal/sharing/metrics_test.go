@@ -54,6 +54,9 @@ func TestFleet_Metrics(t *testing.T) {
 		f.moves.note(move[0], move[1])
 	}
 	const want = `
+# HELP clusterfx_marks_total Clusters that this replica has marked, because their runner has ended.
+# TYPE clusterfx_marks_total counter
+clusterfx_marks_total 0
 # HELP clusterfx_shard_handovers_total Shards that this replica ran and has ended to run, to hand them over or because it lost its Lease.
 # TYPE clusterfx_shard_handovers_total counter
 clusterfx_shard_handovers_total 1

@@ -44,7 +44,7 @@ func TestFleet_Pins(t *testing.T) {
 	t.Cleanup(func() { <-ended })
 	byShard := map[int][]types.UID{}
 	all := map[types.UID]*hubv1.Cluster{}
-	for i := 0; len(byShard[0]) < 4 || len(byShard[1]) < 4 || len(byShard[2]) < 4; i++ {
+	for i := 0; len(byShard[1]) < 4 || len(byShard[2]) < 4 || len(byShard[3]) < 4; i++ {
 		one := &hubv1.Cluster{
 			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("pins-", i)},
 			Spec:       hubv1.ClusterSpec{KubeconfigSecretRef: hubv1.KubeconfigSecretRef{Name: "none"}},
@@ -53,24 +53,24 @@ func TestFleet_Pins(t *testing.T) {
 		shard := shards.Of(one.UID, count)
 		byShard[shard], all[one.UID] = append(byShard[shard], one.UID), one
 	}
-	for shard, places := range [][]string{{"north", "south", "south"}, {"south", "north"}, {}} {
+	for shard, places := range [][]string{{}, {"north", "south", "south"}, {"south", "north"}, {}} {
 		for i, place := range places {
 			one := all[byShard[shard][i]]
 			one.Spec.Runner.MatchLabels = map[string]hubv1.LabelValue{"place": hubv1.LabelValue(place)}
 			must(t, direct.Update(t.Context(), one))
 		}
 	}
-	want := shards.Pins{0: {"place": "south"}, 1: {"place": "north"}}
+	want := shards.Pins{1: {"place": "south"}, 2: {"place": "north"}}
 	testkit.Until(t, "the pins of the labels", func() bool { return cmp.Equal(want, f.pins()) })
 	for _, c := range []struct {
 		epochs []int64
 		unmet  int
-	}{{[]int64{1, 0, 1}, 2}, {[]int64{4, 1, 0}, 3}, {[]int64{0, 0, 7}, 0}} {
+	}{{[]int64{1, 1, 0, 1}, 2}, {[]int64{0, 4, 1, 0}, 3}, {[]int64{5, 0, 0, 7}, 0}} {
 		if got := f.unmetPins(c.epochs); got != c.unmet {
 			t.Errorf("epochs %v: %d pins are unmet, want %d", c.epochs, got, c.unmet)
 		}
 	}
-	for _, uid := range slices.Concat(byShard[0], byShard[1]) {
+	for _, uid := range slices.Concat(byShard[1], byShard[2]) {
 		if one := all[uid]; one.Spec.Runner.MatchLabels != nil {
 			one.Spec.Runner = hubv1.RunnerSpec{}
 			must(t, direct.Update(t.Context(), one))
