@@ -188,37 +188,6 @@ func TestChart_Impersonation(t *testing.T) {
 	}
 }
 
-// With replicasMode Sharded the chart installs what kustomize builds with the component config/sharding. Helm keeps the Role and its
-// binding, which a hub needs that goes back to the mode Leader.
-func TestChart_Sharded(t *testing.T) {
-	t.Parallel()
-	got, err := render(t, map[string]any{"image": map[string]any{"tag": "latest"}, "replicasMode": "Sharded"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if kept := strings.Count(text(t, got), "helm.sh/resource-policy: keep"); kept != 3 {
-		t.Errorf("Helm keeps %d objects, want the CRD, the Role and its binding", kept)
-	}
-	withoutHelms(got)
-	folder := t.TempDir()
-	config, err := filepath.Abs("..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	base, err := filepath.Rel(folder, config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	overlay := fmt.Sprintf("resources: [%[1]s/default]\ncomponents: [%[1]s/sharding]\n", base)
-	if err := os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(overlay), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	want := slices.DeleteFunc(kustomize(t, folder), func(o *unstructured.Unstructured) bool { return o.GetKind() == "Namespace" })
-	if diff := gocmp.Diff(text(t, want), text(t, got)); diff != "" {
-		t.Errorf("objects of kustomize (-) and of the chart (+) differ:\n%s", diff)
-	}
-}
-
 // Every value of the chart has an effect, and an unknown value is refused.
 func TestChart_Values(t *testing.T) {
 	t.Parallel()
@@ -228,9 +197,8 @@ func TestChart_Values(t *testing.T) {
 	}{
 		"replicas":       {map[string]any{"replicas": 3}, "replicas: 3"},
 		"default":        {map[string]any{}, "replicas: 2"},
-		"mode":           {map[string]any{"replicasMode": "Sharded"}, "replicas: 3"},
-		"own number":     {map[string]any{"replicasMode": "Sharded", "replicas": 5}, "replicas: 5"},
-		"shards":         {map[string]any{"replicasMode": "Sharded", "shards": 64}, "- --shards=64"},
+		"all active":     {map[string]any{"activeReplicas": 0}, "- --active-replicas=0"},
+		"shards":         {map[string]any{"shards": 64}, "- --shards=64"},
 		"repository":     {map[string]any{"image": map[string]any{"repository": "example.com/hub"}}, "image: example.com/hub:v0.1.0"},
 		"tag":            {map[string]any{"image": map[string]any{"tag": "v9"}}, "image: ghcr.io/clusterfx/hub:v9"},
 		"pull policy":    {map[string]any{"image": map[string]any{"pullPolicy": "Always"}}, "imagePullPolicy: Always"},
@@ -272,7 +240,7 @@ func TestChart_Values(t *testing.T) {
 	if err != nil || strings.Count(text(t, objects), "- things") != 1 {
 		t.Errorf("extra rules are not in the hub's role alone (%v)", err)
 	}
-	for value, of := range map[string]any{"replica": 3, "replicasMode": "Both", "shards": 0} {
+	for value, of := range map[string]any{"replica": 3, "replicas": 0, "activeReplicas": -1, "shards": 0} {
 		if _, err := render(t, map[string]any{value: of}); err == nil {
 			t.Errorf("%s=%v is accepted", value, of)
 		}

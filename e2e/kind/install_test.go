@@ -73,18 +73,14 @@ func (s *installation) size(image string) string {
 	return fmt.Sprintf("%.1f MB compressed", n/1e6)
 }
 
-// overlay writes a kustomization with the image of a program and components of config, as a user of the manifests does, and
-// returns its folder.
-func (s *installation) overlay(program string, components ...string) string {
+// overlay writes a kustomization with the image of a program and more lines, as a user of the manifests does, and returns its folder.
+func (s *installation) overlay(program string, more ...string) string {
 	s.t.Helper()
 	dir := filepath.Join(s.dir, "overlay")
 	testkit.Must(s.t, os.MkdirAll(dir, 0o755))
 	config, err := filepath.Rel(dir, filepath.Join(s.root, "config"))
 	testkit.Must(s.t, err)
-	text := fmt.Sprintf("resources: [%s/default]\n", config)
-	for _, component := range components {
-		text += fmt.Sprintf("components: [%s/%s]\n", config, component)
-	}
+	text := fmt.Sprintf("resources: [%s/default]\n", config) + strings.Join(more, "")
 	name, tag := s.images[program], "latest"
 	if i := strings.LastIndexByte(name, ':'); i > strings.LastIndexByte(name, '/') {
 		name, tag = name[:i], name[i+1:]
@@ -163,7 +159,7 @@ func (s *installation) deregister() string {
 
 func (s *installation) remove() string {
 	s.removeFinalizers()
-	s.kubectl(s.hub, "delete", "-k", s.overlay(stock, "sharding"), "--timeout", soon.String())
+	s.kubectl(s.hub, "delete", "-k", s.overlay(stock), "--timeout", soon.String())
 	left := s.kubectl(s.hub, "get", "clusterroles,clusterrolebindings,customresourcedefinitions,namespaces", "-o", "name")
 	if strings.Contains(left, "clusterfx") {
 		s.t.Errorf("objects of clusterfx left in the management cluster:\n%s", left)

@@ -59,11 +59,12 @@ func TestInstall_Refused(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	for flag, want := range map[string]string{
-		"--namespace=A_":  `--namespace="A_" is not a name`,
-		"--shards=1025":   "--shards=1025: use 1024 or fewer",
-		"--replicas=-1":   "--replicas=-1: use 1 or more",
-		"--dry-run=maybe": "use none, client or server",
-		"--timeout=0s":    "--timeout=0s: use a time above zero",
+		"--namespace=A_":       `--namespace="A_" is not a name`,
+		"--shards=1025":        "--shards=1025: use 1024 or fewer",
+		"--replicas=0":         "--replicas=0: use 1 or more",
+		"--active-replicas=-1": "--active-replicas=-1: use a number from 1 to that of --shards, 32",
+		"--dry-run=maybe":      "use none, client or server",
+		"--timeout=0s":         "--timeout=0s: use a time above zero",
 	} {
 		if code, _, problem := h.install(flag, "--image=a"); code == 0 || !strings.Contains(problem, want) {
 			t.Errorf("install %s prints %q (%d)", flag, problem, code)

@@ -120,6 +120,8 @@ func TestInstall_Config(t *testing.T) {
 		head + "flags:\n  concurrency: 0\n":                        "bad.yaml: --concurrency=0: use 1 or more",
 		head + "modules:\n- name: other\n":                         "bad.yaml: this hub has no module \"other\"",
 		head + "flags:\n  impersonate-apps: true\n":                "bad.yaml: flags: impersonate-apps: an installed hub has \"false\"; remove it",
+		head + "flags:\n  alone: true\n":                           "bad.yaml: flags: alone: an installed hub has \"false\"; remove it",
+		head + "flags:\n  active-replicas: 0\n":                    "bad.yaml: flags: active-replicas: an installed hub has \"1\"; remove it",
 		head + "flags:\n  health-probe-bind-address: :9\n":         "bad.yaml: flags: health-probe-bind-address: an installed hub has \":8081\"",
 		head + "flags:\n  log-level: info\n" + "#\xff\n":           "bad.yaml: this is not YAML",
 		head + "# " + strings.Repeat("0123456789", 110_000) + "\n": "a ConfigMap holds ",
@@ -139,7 +141,7 @@ func TestInstall_Config(t *testing.T) {
 		t.Errorf("a dry run of the client: %v\n%s", err, out)
 	}
 
-	first := head + "flags: {log-level: debug, leader-elect: true, credentials-namespace: configured}\n"
+	first := head + "flags: {log-level: debug, alone: false, credentials-namespace: configured}\n"
 	if out := i.mustRun(file("hub.yaml", first)); !strings.Contains(out, "configmap/clusterfx-hub-config serverside-applied\n") {
 		t.Errorf("install --config prints:\n%s", out)
 	}

@@ -61,15 +61,20 @@ func TestInstall_LostArguments(t *testing.T) {
 func TestInstall_LostArgumentsAdvice(t *testing.T) {
 	t.Parallel()
 	i := &installation{newHubIn(t, pool.Remote), "advice"}
-	i.mustRun("--impersonate-apps", i.file(emptyConfig))
-	i.addArguments("--leader-elect-id=mine", "--allow-cidr=10.0.0.0/8", "--config=/mine.yaml", "--deny-cidr=10.1.0.0/16")
+	i.mustRun("--impersonate-apps", "--active-replicas=0", "--shards=64", i.file(emptyConfig))
+	generation := i.deployment().Generation
+	i.mustRun("--impersonate-apps", "--active-replicas=0", "--shards=64")
+	if now := i.deployment().Generation; now != generation {
+		t.Errorf("the same flags change the Deployment: %d, then %d", generation, now)
+	}
+	i.addArguments("--debug-bind-address=0", "--allow-cidr=10.0.0.0/8", "--config=/mine.yaml", "--deny-cidr=10.1.0.0/16")
 	const loses = "Deployment advice/clusterfx-hub loses these arguments: "
 	out := i.mustRun("--dry-run=server")
 	for _, want := range []string{
 		loses + "--allow-cidr=10.0.0.0/8 --deny-cidr=10.1.0.0/16; to keep them, put them as flags into a file for --config\n",
 		loses + "--config=/mine.yaml; to keep the configuration, name its file with --config\n",
-		loses + "--impersonate-apps --apps-namespace=advice-apps; to keep them, give install the flags of the same names\n",
-		loses + "--leader-elect-id=mine; install sets these flags itself and cannot keep other values\n",
+		loses + "--active-replicas=0 --shards=64 --impersonate-apps --apps-namespace=advice-apps; to keep them, give install the flags of the same names\n",
+		loses + "--debug-bind-address=0; install sets these flags itself and cannot keep other values\n",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in:\n%s", want, out)

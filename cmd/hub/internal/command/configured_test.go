@@ -120,8 +120,8 @@ metadata:
   verbs:
   - create
 `
-	file := fileWith(t, copiesConfig+"flags: {credentials-namespace: fleet, leader-elect-id: unused}\n")
-	code, got, problems := runCopies(t, "rbac", "--config="+file, "--leader-elect-id="+roles.Lease)
+	file := fileWith(t, copiesConfig+"flags: {credentials-namespace: fleet, impersonate-apps: true}\n")
+	code, got, problems := runCopies(t, "rbac", "--config="+file, "--impersonate-apps=false")
 	if diff := cmp.Diff(want, got); code != 0 || problems != "" || diff != "" {
 		t.Errorf("exit status %d, %s, -want +got:\n%s", code, problems, diff)
 	}

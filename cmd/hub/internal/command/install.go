@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -36,7 +37,7 @@ const installExample = `  # Into the cluster of the current context
   %s install --config hub.yaml
 
   # Three replicas that share the Clusters
-  %s install --replicas-mode Sharded
+  %s install --replicas 3 --active-replicas 0
 
   # A hub of your own, in a namespace of your own
   %s install --namespace fleet --image registry.example.com/my-hub:v1`
@@ -50,7 +51,8 @@ type installFlags struct {
 	dry     string
 	wait    bool
 	timeout time.Duration
-	mode    hubconfig.Mode
+	active  int
+	shards  int
 	// config is the path of the configuration file, and named is true if a flag names the image.
 	config string
 	named  bool
@@ -66,8 +68,8 @@ func newInstall(p Program) *cobra.Command {
 			"PodDisruptionBudget, Service and NetworkPolicy. Everything is applied on the server's side, so that the same\n" +
 			"command upgrades, too. --export prints the manifests instead and asks no cluster. A dry run of the server\n" +
 			"needs the namespace, which is all that it would not find.\n\n" +
-			"With --replicas-mode Sharded the replicas share the Clusters, and their role is installed, too. Name the mode again\n" +
-			"when you upgrade: without it an installed hub goes back to the mode Leader.\n\n" +
+			"Of two replicas one works and the other stands by. --active-replicas lets several work, each on a part of the\n" +
+			"Clusters. Name it again when you upgrade.\n\n" +
 			"It waits until the Pods of the hub are ready, and prints the reason while they are not.\n\n" +
 			"--config checks a configuration file as config validate does, with the modules of this program, and installs it in\n" +
 			"the ConfigMap " + install.ConfigMapName + ". Another file replaces the Pods. Without --config an installed hub keeps the file\n" +
@@ -80,7 +82,10 @@ func newInstall(p Program) *cobra.Command {
 			connectionHelp + "\n\n" + exitCodesWaiting,
 		Example: p.example(installExample),
 		Args:    output.None,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), s) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			f.addArgs(cmd.Flags())
+			return f.run(cmd.Context(), s)
+		},
 	}
 	f.bind(cmd)
 	s = p.newSession(cmd, false)
@@ -95,9 +100,9 @@ func (f *installFlags) bind(cmd *cobra.Command) {
 	set.StringVar(&f.config, hubconfig.ConfigFlag, "",
 		"File of kind "+hubconfig.Kind+" for the hub, as run --config reads it. Default: the installed file, if there is one")
 	set.StringVar(&f.options.Image, "image", "", "Image of the hub. Default: the stock hub's, of this version if it is a release; a hub of your own has none")
-	set.Int32Var(&f.options.Replicas, "replicas", 0, "How many hubs. Default: 2, of which one stands by, and 3 that share the Clusters in the mode Sharded")
-	f.mode.Bind(set, "Install a hub that runs with the flag of the same name: Leader or Sharded")
-	hubconfig.BindShards(set, &f.options.Shards)
+	set.Int32Var(&f.options.Replicas, "replicas", 2, "How many replicas of the hub")
+	hubconfig.BindActive(set, &f.active)
+	hubconfig.BindShards(set, &f.shards)
 	set.BoolVar(&f.options.Impersonate, "impersonate-apps", false, "Install a hub that runs with the flag of the same name (default false)")
 	set.StringVar(&f.options.AppsNamespace, "apps-namespace", "", hubconfig.AppsNamespaceHelp)
 	set.BoolVar(&f.apply.ForceConflicts, "force-conflicts", false, "Take over fields that other field managers own and overwrite their values, such as arguments of the Deployment (default false)")
@@ -107,18 +112,30 @@ func (f *installFlags) bind(cmd *cobra.Command) {
 	bindDryRun(cmd, &f.dry)
 }
 
+// addArgs gives the hub the flags of its replicas that differ from the defaults.
+func (f *installFlags) addArgs(set *pflag.FlagSet) {
+	for _, name := range replicaFlags() {
+		if one := set.Lookup(name); one.Value.String() != one.DefValue {
+			f.options.Args = append(f.options.Args, "--"+name+"="+one.Value.String())
+		}
+	}
+}
+
+// replicaFlags are flags of install that the hub gets as they are.
+func replicaFlags() []string { return []string{"active-replicas", "shards"} }
+
 // check checks the flags, and the configuration file if there is one.
 func (f *installFlags) check(p Program) error {
 	if problems := validation.IsDNS1123Label(f.options.Namespace); len(problems) > 0 {
 		return fmt.Errorf("--namespace=%q is not a name: %s", f.options.Namespace, strings.Join(problems, "; "))
 	}
-	if err := hubconfig.CheckAppsNamespace(f.options.Impersonate, f.options.AppsNamespace, f.options.Namespace, ""); err != nil {
+	if err := hubconfig.CheckAppsNamespace(f.options.Impersonate, f.options.AppsNamespace, f.options.Namespace); err != nil {
 		return err
 	}
-	if err := f.checkMode(); err != nil {
+	if err := hubconfig.CheckReplicas(f.active, f.shards); err != nil {
 		return err
 	}
-	if f.options.Replicas < 0 {
+	if f.options.Replicas < 1 {
 		return fmt.Errorf("--replicas=%d: use 1 or more", f.options.Replicas)
 	}
 	if err := hubconfig.CheckPositive("timeout", f.timeout); err != nil {
@@ -131,14 +148,8 @@ func (f *installFlags) check(p Program) error {
 		}
 		f.options.Image = image
 	}
-	f.options.Rules = roles.OfHub(p.Modules, roles.Lease)
+	f.options.Rules = roles.OfHub(p.Modules)
 	return f.readConfig(p)
-}
-
-// checkMode checks what the replicas do.
-func (f *installFlags) checkMode() error {
-	f.options.Sharded = f.mode == hubconfig.ModeSharded
-	return errors.Join(f.mode.Check(), hubconfig.CheckShards(f.options.Shards))
 }
 
 // run prints the objects, or applies them to the hub's cluster.
@@ -295,7 +306,7 @@ func keepArgument(argument string) string {
 	switch {
 	case name == hubconfig.ConfigFlag:
 		return "to keep the configuration, name its file with --" + hubconfig.ConfigFlag
-	case name == "impersonate-apps", name == "apps-namespace":
+	case name == "impersonate-apps", name == "apps-namespace", slices.Contains(replicaFlags(), name):
 		return "to keep them, give install the flags of the same names"
 	case slices.Contains(installedFlags(), name):
 		return "install sets these flags itself and cannot keep other values"
@@ -337,16 +348,14 @@ func (f *installFlags) takeConfig(p Program, path string, text []byte) error {
 	if len(text) > install.MaxConfigBytes {
 		return fmt.Errorf("%s: it has %d bytes, and a ConfigMap holds %d; make it smaller", path, len(text), install.MaxConfigBytes)
 	}
-	f.options.Config, f.options.Rules = string(text), roles.OfHub(modules, roles.Lease)
+	f.options.Config, f.options.Rules = string(text), roles.OfHub(modules)
 	return f.checkFits(p, file)
 }
 
 // installedFlags are the flags that the manifests set or rely on, such as the ports of the probes and the roles.
 func installedFlags() []string {
-	return []string{
-		"kubeconfig", "context", "credentials-namespace", "leader-elect", "leader-elect-namespace", "leader-elect-id",
-		"impersonate-apps", "apps-namespace", "replicas-mode", "shards", "metrics-bind-address", "health-probe-bind-address", "debug-bind-address", "crash-file",
-	}
+	return append(replicaFlags(), "kubeconfig", "context", "credentials-namespace", "alone", "impersonate-apps", "apps-namespace",
+		"metrics-bind-address", "health-probe-bind-address", "debug-bind-address", "crash-file")
 }
 
 // checkFits returns an error for each flag in the file that would contradict the manifests.
@@ -359,7 +368,8 @@ func (f *installFlags) checkFits(p Program, file *hubconfig.Flags) error {
 	if err != nil {
 		return err
 	}
-	args = append(slices.Clone(args), "--credentials-namespace="+f.options.Namespace, "--replica-name=hub") // They are variables there.
+	// They are variables there, and the default of a Pod.
+	args = append(slices.Clone(args), "--credentials-namespace="+f.options.Namespace, "--replica-name=hub", "--alone=false")
 	installed, err := hubconfig.Parse(args, p.Modules)
 	if err != nil {
 		return fmt.Errorf("read the arguments of the hub: %w", err)

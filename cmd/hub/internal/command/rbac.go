@@ -40,10 +40,7 @@ const rbacExample = `  # All roles
   %s rbac --in nats > users.conf
 
   # The roles of a hub whose apps act as users of their own
-  %s rbac --in hub --impersonate-apps | kubectl apply -f -
-
-  # The roles of a hub whose replicas share the Clusters
-  %s rbac --in hub --replicas-mode Sharded | kubectl apply -f -`
+  %s rbac --in hub --impersonate-apps | kubectl apply -f -`
 
 // rbacFlags are the flags of the command rbac.
 type rbacFlags struct {
@@ -52,7 +49,6 @@ type rbacFlags struct {
 	modules      []string
 	cluster      string
 	hub          roles.Hub
-	mode         hubconfig.Mode
 }
 
 func newRBAC(p Program) *cobra.Command {
@@ -74,8 +70,7 @@ func newRBAC(p Program) *cobra.Command {
 			"With --impersonate-apps, an app acts in the hub as a ServiceAccount with the name of its Cluster, in a\n" +
 			"namespace that holds nothing else. Bind clusterfx-apps to the group\n" +
 			rbac.HubGroup("NAMESPACE") + ", or narrower roles to the ServiceAccounts, which need not exist.\n" +
-			"The hub may impersonate these ServiceAccounts and no other user.\n\n" +
-			"With --replicas-mode Sharded, it prints " + roles.ShardingRole + ", too: what replicas need to share the Clusters.",
+			"The hub may impersonate these ServiceAccounts and no other user.",
 		Example: p.example(rbacExample),
 		Args:    output.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -102,11 +97,8 @@ func newRBAC(p Program) *cobra.Command {
 	flags.StringSliceVar(&f.modules, "modules", nil, "Only for these modules. Default: in the hub all, in a remote those that select remotes by themselves")
 	flags.StringVar(&f.cluster, "cluster", "", "In the remote, for the modules that this Cluster runs. Default: none")
 	flags.StringVar(&f.hub.Namespace, "credentials-namespace", hubv1.DefaultNamespace, "The namespace of the hub's Secrets")
-	flags.StringVar(&f.hub.Lease, "leader-elect-id", roles.Lease, "Name of the hub's lease")
-	flags.StringVar(&f.hub.LeaseNamespace, "leader-elect-namespace", "", "Namespace of the lease. Default: the credentials namespace")
 	flags.BoolVar(&f.hub.Impersonate, "impersonate-apps", false, "For a hub that runs with the flag of the same name (default false)")
 	flags.StringVar(&f.hub.AppsNamespace, "apps-namespace", "", hubconfig.AppsNamespaceHelp)
-	f.mode.Bind(flags, "For a hub that runs with the flag of the same name: Leader or Sharded")
 	s = p.newSession(cmd, false)
 	return cmd
 }
@@ -162,13 +154,9 @@ func (f *rbacFlags) roles(ctx context.Context, s *session, all []registry.Module
 	if err != nil {
 		return nil, err
 	}
-	if err := hubconfig.CheckAppsNamespace(f.hub.Impersonate, f.hub.AppsNamespace, f.hub.Namespace, f.hub.LeaseNamespace); err != nil {
+	if err := hubconfig.CheckAppsNamespace(f.hub.Impersonate, f.hub.AppsNamespace, f.hub.Namespace); err != nil {
 		return nil, err
 	}
-	if err := f.mode.Check(); err != nil {
-		return nil, err
-	}
-	f.hub.Sharded = f.mode == hubconfig.ModeSharded
 	if f.side == "hub" {
 		return f.hub.Roles(modules), nil
 	}

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -20,12 +19,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 	"github.com/clusterfx/clusterfx/config"
 	"github.com/clusterfx/clusterfx/registry/rbac"
 )
@@ -36,12 +33,10 @@ type Options struct {
 	Namespace string
 	// Image is the reference of the hub's image. Default: the image of the manifests.
 	Image string
-	// Replicas is the number of hubs. Default (0): the number in the manifests, which depends on Sharded.
+	// Replicas is the number of hubs. Default (0): the number in the manifests.
 	Replicas int32
-	// Sharded makes the replicas share the Clusters, with the number of Shards. Default: one works and the others stand by; the
-	// number of shards is that of the command run.
-	Sharded bool
-	Shards  int
+	// Args are more arguments of the command run. Default: none.
+	Args []string
 	// Impersonate lets the apps act as ServiceAccounts of AppsNamespace, which is installed, too. Default: they act
 	// as the hub. AppsNamespace defaults to that of roles.AppsNamespace.
 	Impersonate   bool
@@ -110,13 +105,8 @@ const appsNamespace = hubv1.DefaultNamespace + "-apps"
 
 // has reports whether an object of the manifests belongs to the installation.
 func (o Options) has(object *unstructured.Unstructured) bool {
-	switch {
-	case object.GetName() == roles.ShardingRole:
-		return o.Sharded
-	case object.GetName() == roles.AppsRole, object.GetName() == appsNamespace, object.GetNamespace() == appsNamespace:
-		return o.Impersonate
-	}
-	return true
+	isOfApps := object.GetName() == roles.AppsRole || object.GetName() == appsNamespace || object.GetNamespace() == appsNamespace
+	return o.Impersonate || !isOfApps
 }
 
 // place returns the namespace of this installation for one of the manifests.
@@ -169,8 +159,6 @@ func (o Options) grant(kind string, role *rbacv1.ClusterRole) {
 		}
 	case "Role/" + eventsRole:
 		role.Rules = o.Rules.Events
-	case "Role/" + roles.ShardingRole:
-		role.Rules = o.Rules.Sharding
 	case "ClusterRole/" + roles.AppsRole:
 		role.Rules = o.Rules.Apps
 	}
@@ -267,12 +255,7 @@ const (
 // deploy puts the options into the Deployment of the hub.
 func (o Options) deploy(d *appsv1.Deployment) {
 	hub := hubOf(d)
-	if o.Sharded {
-		share(d, hub)
-		if o.Shards != 0 && o.Shards != shards.DefaultCount {
-			hub.Args = append(hub.Args, "--shards="+strconv.Itoa(o.Shards))
-		}
-	}
+	hub.Args = append(hub.Args, o.Args...)
 	if o.Replicas != 0 {
 		d.Spec.Replicas = &o.Replicas
 	}
@@ -286,21 +269,6 @@ func (o Options) deploy(d *appsv1.Deployment) {
 		hub.Args = append(hub.Args, configArgument)
 		o.mountConfig(&d.Spec.Template, hub)
 	}
-}
-
-// share makes the replicas share the Clusters, as the component config/sharding does.
-func share(d *appsv1.Deployment, hub *corev1.Container) {
-	replicas, grace, surge, unavailable := int32(3), int64(70), intstr.FromInt32(1), intstr.FromInt32(0)
-	d.Spec.Replicas, d.Spec.MinReadySeconds = &replicas, 15
-	d.Spec.Strategy = appsv1.DeploymentStrategy{
-		Type:          appsv1.RollingUpdateDeploymentStrategyType,
-		RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: &surge, MaxUnavailable: &unavailable},
-	}
-	d.Spec.Template.Spec.TerminationGracePeriodSeconds = &grace
-	hub.Args = append(hub.Args, "--replicas-mode=Sharded", "--replica-name=$(POD_NAME)")
-	hub.Env = append(hub.Env, corev1.EnvVar{
-		Name: "POD_NAME", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}},
-	})
 }
 
 // mountConfig gives Pods the configuration file and its hash.

@@ -109,8 +109,8 @@ func apply(ctx context.Context, c client.Client, object *unstructured.Unstructur
 }
 
 // Leftovers returns a warning for each role that may be of an earlier installation of this hub, as its name says, and that
-// these objects do not replace, with the command that removes it: Roles for namespaces that modules no longer name or
-// for replicas that no longer share the Clusters. It changes nothing, and says nothing if it may not list roles.
+// these objects do not replace, with the command that removes it: Roles for namespaces that modules no longer name. It
+// changes nothing, and says nothing if it may not list roles.
 func Leftovers(ctx context.Context, c client.Reader, objects []*unstructured.Unstructured) ([]string, error) {
 	var found rbacv1.RoleList
 	if err := c.List(ctx, &found); err != nil && !apierrors.IsForbidden(err) {
@@ -123,12 +123,7 @@ func Leftovers(ctx context.Context, c client.Reader, objects []*unstructured.Uns
 		}) {
 			continue
 		}
-		switch role.Name {
-		case roles.ShardingRole:
-			all = append(all, fmt.Sprintf("Role %s in namespace %s is of a hub whose replicas share the Clusters; a hub needs it until it has "+
-				"changed to the mode Leader; when hub check names a leader, remove it: kubectl delete role,rolebinding %s --namespace %s",
-				role.Name, role.Namespace, role.Name, role.Namespace))
-		case roles.ModulesRole, roles.AppsRole:
+		if role.Name == roles.ModulesRole || role.Name == roles.AppsRole {
 			all = append(all, fmt.Sprintf("Role %s in namespace %s is not of this installation; "+
 				"unless its RoleBinding names another hub that runs, it is of an earlier one, and to be removed: kubectl delete role,rolebinding %s --namespace %s", role.Name, role.Namespace, role.Name, role.Namespace))
 		}

@@ -7,13 +7,13 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// Rules returns what a Replica needs in its namespace beside creating Leases and ConfigMaps. Leases are named after Pods, which
+// Rules returns what a Replica needs in its namespace beside creating ConfigMaps. Leases are named after Pods, which
 // RBAC cannot list in advance, so the rules are for all Leases. ConfigMaps have fixed names; a list or a watch selects by name.
 func Rules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{
 			APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"},
-			Verbs: []string{"get", "list", "watch", verbPatch, "delete"},
+			Verbs: []string{"create", "get", "list", "watch", verbPatch, "delete"},
 		},
 		{
 			APIGroups: []string{""}, Resources: []string{configMaps}, ResourceNames: []string{installationName},

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -127,11 +126,10 @@ type Rules struct {
 
 // OfHub returns the permissions of a hub with these modules in its own cluster.
 func OfHub(modules []registry.Module) *Rules {
-	create := rbacv1.PolicyRule{APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, Verbs: []string{"create"}}
 	rules := &Rules{
 		Everywhere: cluster.Rules(),
 		Own: merged(slices.Concat(
-			cluster.CredentialsRules(), partreport.Rules(), renewal.Rules(), cluster.EventRules(), []rbacv1.PolicyRule{create}, replica.Rules())),
+			cluster.CredentialsRules(), partreport.Rules(), renewal.Rules(), cluster.EventRules(), replica.Rules())),
 		Events: cluster.EventRules(),
 	}
 	for _, needed := range rbac.HubRules(modules...) {

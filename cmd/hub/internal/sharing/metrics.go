@@ -40,9 +40,9 @@ func newMoves() moves {
 		marks: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "clusterfx_marks_total", Help: "Clusters that this replica has marked, because their runner has ended.",
 		}),
-		all: prometheus.NewDesc("clusterfx_shards", "Shards of the installation.", nil, nil),
+		all: prometheus.NewDesc("clusterfx_shards", "Shards of the installation that have Clusters: all but shard 0, which is what runs once.", nil, nil),
 		epoch: prometheus.NewDesc("clusterfx_shard_epoch",
-			"Epoch of each shard to whose Clusters this replica may write; no series for others.", []string{"shard"}, nil),
+			"Epoch of each shard for which this replica may write; no series for others.", []string{"shard"}, nil),
 		replicas: prometheus.NewDesc("clusterfx_replicas_live",
 			"Replicas that are live and not leaving, as this replica sees them. Absent while this replica has no valid Lease.", nil, nil),
 		drained: prometheus.NewDesc("clusterfx_replicas_drained",

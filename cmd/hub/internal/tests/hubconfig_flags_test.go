@@ -32,19 +32,18 @@ func TestFlags_Refused(t *testing.T) {
 		"--metrics-bind-address=":                                  "--metrics-bind-address=\"\" is not an address",
 		"--health-probe-bind-address=:99999":                       "--health-probe-bind-address=\":99999\" is not an address",
 		"--metrics-bind-address=:1 --health-probe-bind-address=:1": "are both :1: choose another port",
-		"--leader-elect-id=A_b":                                    "--leader-elect-id=\"A_b\" is not a name",
-		"--leader-elect-namespace=a.b":                             "--leader-elect-namespace=\"a.b\" is not a name",
-		"--leader-elect-retry-period=0s":                           "--leader-elect-retry-period=0s: use a time above zero",
-		"--leader-elect-renew-deadline=2s":                         "leaves no time for a second try: use more than 1.2 times",
-		"--leader-elect-lease-duration=10s":                        "use more than --leader-elect-renew-deadline=10s",
-		"--leader-elect-lease-duration=15":                         "missing unit in duration",
+		"--alone=false --replica-name=hub-0.example.com":           "--replica-name=\"hub-0.example.com\" is not a name",
+		"--remove-timeout=15":                                      "missing unit in duration",
 		"--allow-cidr=10.0.0.0/33":                                 "is not a range of addresses: write it as 10.0.0.0/8",
 		"--allow-cidr=10.1.2.3/8":                                  "did you mean 10.0.0.0/8?",
 		"--deny-cidr=example.com":                                  "is not a range of addresses",
 		"--deny-cidr=":                                             "is not a range of addresses",
 		"--allow-proxy-url=maybe":                                  "invalid argument \"maybe\"",
-		"--replicas-mode=Sharded --shards=0":                       "--shards=0: use 1 or more",
-		"--replicas-mode=Sharded --shards=1025":                    "--shards=1025: use 1024 or fewer",
+		"--shards=0":                                               "--shards=0: use 1 or more",
+		"--shards=1025":                                            "--shards=1025: use 1024 or fewer",
+		"--active-replicas=-1":                                     "--active-replicas=-1: use a number from 1 to that of --shards, 32, or 0 for all replicas",
+		"--active-replicas=9 --shards=8":                           "--active-replicas=9: use a number from 1 to that of --shards, 8",
+		"--replica-labels=zone=a/b":                                "--replica-labels=zone=a/b is not a label",
 		"--log-lvl=debug":                                          "unknown flag: --log-lvl",
 	} {
 		t.Run(args, func(t *testing.T) {
@@ -57,7 +56,7 @@ func TestFlags_Refused(t *testing.T) {
 
 func TestFlags_RefusedTogether(t *testing.T) {
 	t.Parallel()
-	_, err := optionsOf(t, "--concurrency=0", "--replica-name=", "--leader-elect-id=")
+	_, err := optionsOf(t, "--concurrency=0", "--replica-name=", "--remove-timeout=0s")
 	if err == nil || strings.Count(err.Error(), "\n") != 2 {
 		t.Errorf("want one line for each of three problems, got %v", err)
 	}
@@ -71,7 +70,8 @@ func TestFlags_Accepted(t *testing.T) {
 		"--metrics-bind-address=127.0.0.1:0 --health-probe-bind-address=127.0.0.1:0",
 		"--metrics-bind-address=[::1]:8080",
 		"--replica-name=hub-0.example.com",
-		"--leader-elect=false --leader-elect-namespace=team",
+		"--alone=false --replica-name=hub-0 --active-replicas=0",
+		"--active-replicas=8 --shards=8",
 	} {
 		if _, err := optionsOf(t, strings.Fields(args)...); err != nil {
 			t.Errorf("%s: %v", args, err)
@@ -117,7 +117,8 @@ func TestFlags_Defaults(t *testing.T) {
 		"concurrency":           o.Concurrency == 50 && o.Registry.Limits.Starts == 64,
 		"policy": !o.Registry.Policy.AllowInsecureTLS && !o.Registry.Policy.AllowProxyURL &&
 			!o.Registry.Policy.ProxyFromEnvironment && o.Registry.Policy.AllowCIDRs == nil,
-		"remotes": !o.Registry.AllowDuplicates && !o.Registry.AllowHub,
+		"replicas": o.Alone && o.Active == 1 && o.Shards == 32, // This test runs in no Pod.
+		"remotes":  !o.Registry.AllowDuplicates && !o.Registry.AllowHub,
 	} {
 		if !right {
 			t.Errorf("the default of %s differs: %+v", name, o)

@@ -92,7 +92,7 @@ func TestApply_Refused(t *testing.T) {
 func TestApply_RestrictedPodSecurity(t *testing.T) {
 	t.Parallel()
 	c, _ := installed(t)
-	template := deployment(t, objects(t, install.Options{Config: configText, Sharded: true})).Spec.Template
+	template := deployment(t, objects(t, install.Options{Config: configText})).Spec.Template
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "admitted", Namespace: hubv1.DefaultNamespace, Labels: template.Labels},
 		Spec:       template.Spec,
@@ -147,7 +147,7 @@ func TestManifests_RBAC(t *testing.T) {
 func TestManifests_Flags(t *testing.T) {
 	t.Parallel()
 	args := deployment(t, objects(t, install.Options{})).Spec.Template.Spec.Containers[0].Args
-	if help := program(t, append(args, "--help")...); !strings.Contains(help, "--leader-elect") {
+	if help := program(t, append(args, "--help")...); !strings.Contains(help, "--active-replicas") {
 		t.Errorf("the hub prints %s", help)
 	}
 }

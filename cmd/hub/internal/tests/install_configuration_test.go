@@ -5,7 +5,6 @@ package tests
 import (
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -21,20 +20,21 @@ import (
 
 const configText = "apiVersion: config.clusterfx.dev/v1alpha1\nkind: HubConfiguration\n"
 
-// configured returns the objects that the kustomization of docs/operating.md builds with a configuration file.
-func configured(t *testing.T) []*unstructured.Unstructured {
+// onPage returns the objects that a kustomization of docs/operating.md builds, in a folder with a configuration file.
+func onPage(t *testing.T, name string) []*unstructured.Unstructured {
 	t.Helper()
 	page := testkit.Read(t, "../../../../docs/operating.md")
-	shown := regexp.MustCompile("(?s)<!-- kustomization.yaml -->\n```yaml\n(.*?)```").FindStringSubmatch(page)
-	if shown == nil {
-		t.Fatal("the page has no kustomization")
+	_, shown, found := strings.Cut(page, "<!-- "+name+" -->\n```yaml\n")
+	if !found {
+		t.Fatalf("the page has no %s", name)
 	}
+	shown, _, _ = strings.Cut(shown, "```")
 	dir := t.TempDir()
 	root, err := filepath.Abs("../../../..")
 	must(t, err)
 	relative, err := filepath.Rel(dir, root)
 	must(t, err)
-	text := strings.ReplaceAll(shown[1], "- clusterfx/", "- "+relative+"/")
+	text := strings.ReplaceAll(shown, "- clusterfx/", "- "+relative+"/")
 	must(t, os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600))
 	must(t, os.WriteFile(filepath.Join(dir, "hub.yaml"), []byte(configText), 0o600))
 	return kustomizeFolder(t, dir)
@@ -44,7 +44,7 @@ func configured(t *testing.T) []*unstructured.Unstructured {
 // into the name of the ConfigMap, and the program into an annotation of the Pods.
 func TestObjects_Config(t *testing.T) {
 	t.Parallel()
-	got, want := objects(t, install.Options{Config: configText}), configured(t)
+	got, want := objects(t, install.Options{Config: configText}), onPage(t, "kustomization.yaml")
 	var name string
 	for _, object := range want {
 		if object.GetKind() == "ConfigMap" {

@@ -125,6 +125,15 @@ func TestObjects_AreKustomizes(t *testing.T) {
 	}
 }
 
+// For several active replicas, the program installs the objects that kustomize builds from the kustomization of docs/operating.md.
+func TestObjects_ActiveReplicas(t *testing.T) {
+	t.Parallel()
+	got, want := text(t, objects(t, install.Options{Replicas: 3, Args: []string{"--active-replicas=0"}})), text(t, onPage(t, "replicas/kustomization.yaml"))
+	if diff := gocmp.Diff(want, got); diff != "" {
+		t.Errorf("kustomize has -, the program +:\n%s", diff)
+	}
+}
+
 // expectApps fails the test unless a hub may impersonate the ServiceAccounts of a namespace without other objects, and
 // the ServiceAccounts have the rules of apps.
 func expectApps(t *testing.T, all []*unstructured.Unstructured, namespace string, rules *roles.Rules) {

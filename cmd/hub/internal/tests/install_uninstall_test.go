@@ -3,97 +3,56 @@
 package tests
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/mode"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/replica"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // unguard finds the command of docs/operating.md that removes the finalizers.
-var unguard = regexp.MustCompile(`(?m)^kubectl -n clusterfx-system patch --type=merge .*\\\n  lease/clusterfx-hub .*$`)
+var unguard = regexp.MustCompile(`(?m)^kubectl -n clusterfx-system patch --type=merge .*\\\n.*$`)
 
-// A hub in Sharded mode leaves Leases that a deletion of the namespace waits for, until the command of the page on uninstalling.
+// A hub leaves Leases that a deletion of the namespace waits for, until the command of the page on uninstalling.
 func TestUninstall_LeasesOfShards(t *testing.T) {
 	t.Parallel()
-	page := testkit.Read(t, "../../../../docs/operating.md")
-	command := unguard.FindString(page)
+	command := unguard.FindString(testkit.Read(t, "../../../../docs/operating.md"))
 	if command == "" {
 		t.Fatal("docs/operating.md has no command that removes the finalizers")
 	}
 	cluster := fleettest.Cluster(t, "hub")
 	c := clientFor(t, cluster)
 	namespace := fleettest.Namespace(t, c, "uninstall-")
-	leases := func() (all coordinationv1.LeaseList) {
-		must(t, c.List(t.Context(), &all, client.InNamespace(namespace)))
-		return all
-	}
 	const count = 4
-	runSharded(t, cluster, namespace, count, func() error {
-		for _, l := range leases().Items {
-			if l.Name == roles.Lease && len(l.Finalizers) > 0 {
-				return nil
-			}
-		}
-		return errors.New("the Lease of leader mode has no finalizer yet")
-	})
-	must(t, c.DeleteAllOf(t.Context(), &coordinationv1.Lease{}, client.InNamespace(namespace)))
-	if left := leases(); len(left.Items) != count+1 {
-		t.Errorf("after the deletion %d Leases are left, want those of %d shards and of leader mode", len(left.Items), count)
-	}
-	shell(t, cluster, strings.ReplaceAll(command, "clusterfx-system", namespace))
-	if left := leases(); len(left.Items) != 0 {
-		t.Errorf("after the command %d Leases are left", len(left.Items))
-	}
-}
-
-// runSharded runs a replica in Sharded mode until it has created its shards and a check succeeds.
-func runSharded(t *testing.T, cluster *fleet.Cluster, namespace string, count int, check func() error) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	sharded, err := mode.NewSharded(mode.Options{
-		Config: cluster.Config(), Namespace: namespace, Name: roles.Lease, Installation: namespace, Identity: "a",
-		Duration: 3 * time.Second, Every: 100 * time.Millisecond,
-	})
-	must(t, err)
-	one, err := replica.New(replica.Options{
-		Config: cluster.Config(), Namespace: namespace, Name: "a", Count: count, Runner: noApps{}, LeaveTimeout: patience, Mode: sharded,
-		Timing: shards.Timing{Duration: 20 * time.Second, Deadline: 15 * time.Second, Retry: 300 * time.Millisecond},
-	})
-	must(t, err)
-	ended := make(chan error, 2)
-	go func() { sharded.Run(ctx); ended <- nil }()
-	go func() { ended <- one.Run(ctx) }()
+	end := startReplica(t, cluster, replica.Options{Namespace: namespace, Pod: "a", Count: count})
 	eventually(t, func() error {
-		list, err := replica.ReadSurvey(ctx, clientFor(t, cluster), namespace)
-		if err != nil || len(list.Holders) != count || len(list.Members) == 0 {
-			return fmt.Errorf("the replica has not joined: %+v (%w)", list, err)
+		survey, err := replica.ReadSurvey(t.Context(), c, namespace)
+		if err != nil || slices.Contains(survey.Holders, "") {
+			return fmt.Errorf("the replica does not have all shards: %+v (%w)", survey, err)
 		}
-		return check()
+		return nil
 	})
-	cancel()
-	for range cap(ended) {
-		if err := <-ended; err != nil {
-			t.Errorf("the replica ends with %v", err)
-		}
+	end()
+	left := func() int {
+		var all coordinationv1.LeaseList
+		must(t, c.List(t.Context(), &all, client.InNamespace(namespace)))
+		return len(all.Items)
 	}
+	must(t, c.DeleteAllOf(t.Context(), &coordinationv1.Lease{}, client.InNamespace(namespace)))
+	testkit.Equal(t, left(), count+1, "the records that a deletion leaves")
+	shell(t, cluster, strings.ReplaceAll(command, "clusterfx-system", namespace))
+	testkit.Equal(t, left(), 0, "the Leases after the command")
 }
 
 func shell(t *testing.T, cluster *fleet.Cluster, command string) {
