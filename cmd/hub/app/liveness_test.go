@@ -3,8 +3,6 @@
 package app_test
 
 import (
-	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -12,7 +10,6 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"github.com/clusterfx/clusterfx/cmd/hub/app"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/internal/testkit"
 )
