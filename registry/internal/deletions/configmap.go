@@ -76,7 +76,7 @@ func heldIn(entry holds.Kept, replica string) (all []ledger.Held) {
 
 // StoreContent is what a Store has.
 type StoreContent struct {
-	Values  map[string]string      // Values are the entries as they were written, by key.
+	Values  map[string]string     // Values are the entries as they were written, by key.
 	Entries map[string]holds.Kept // Entries are those that can be read.
 	// Annotations allow deletes.
 	Annotations map[string]string
