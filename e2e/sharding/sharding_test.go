@@ -3,6 +3,7 @@
 package sharding_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/netip"
 	"strconv"
@@ -74,7 +75,8 @@ func (s *stage) holders() (map[int]string, error) {
 	return holders, err
 }
 
-// A Cluster whose app ends its process by a panic does so twice at most, wherever it lands, if the processes start again.
+// A Cluster whose app ends its process by a panic does so twice at most, wherever it lands, if the processes start again. Each panic
+// counts.
 func TestSharding_Poison(t *testing.T) {
 	fleettest.Slow(t, "./cmd/hub/internal/sharing TestFleet_Suspects")
 	t.Parallel()
@@ -87,20 +89,32 @@ func TestSharding_Poison(t *testing.T) {
 	must(t, err)
 	must(t, s.register(poison, text))
 	ended := 0
-	took := eventually(t, func() error {
+	restart := func() { // as a kubelet does
 		for _, name := range s.alive() {
 			select {
-			case <-s.replicas[name].done: // A kubelet starts it again.
+			case <-s.replicas[name].done:
 				ended++
 				s.start(name)
 			default:
 			}
 		}
+	}
+	took := eventually(t, func() error {
+		restart()
 		found := s.cluster(poison)
 		if c := meta.FindStatusCondition(found.Status.Conditions, hubv1.ConditionModulesReady); c == nil || c.Reason != hubv1.ReasonQuarantined {
 			return fmt.Errorf("the Cluster is not quarantined: %+v", found.Status.Conditions)
 		}
 		return nil
+	})
+	eventually(t, func() error {
+		restart()
+		var crashes struct{ Count int }
+		err := json.Unmarshal([]byte(s.cluster(poison).Annotations[hubv1.AnnotationCrashes]), &crashes)
+		if err == nil && crashes.Count != ended {
+			err = fmt.Errorf("%d crashes are recorded, want %d", crashes.Count, ended)
+		}
+		return err
 	})
 	t.Logf("%d processes have ended, and the Cluster is quarantined after %s", ended, took)
 	if ended < 1 || ended > 2 {

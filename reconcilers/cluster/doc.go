@@ -41,7 +41,7 @@ Abandoned names steps that were given up. The app of a Cluster that vanished wit
 # Crashes
 
 A module that ends the process is convicted by evidence only: a process that panics writes whose goroutine it was, and the
-Journal knows which apps were starting; after three ends these start one at a time. A conviction is the annotation AnnotationCrashes. It
+Journal knows which apps were starting, in any replica; after three ends these start one at a time. A conviction is the annotation AnnotationCrashes. It
 quarantines the app until the spec or AnnotationRetry changes, or for a time that doubles. A changed Secret does not end it, or
 whoever can write Secrets could crash the hub.
 */

@@ -111,14 +111,24 @@ func Convict(ctx context.Context, c client.Client, crash Crash) error {
 
 func convict(ctx context.Context, c client.Client, cluster *hubv1.Cluster, crash Crash) error {
 	before := crashesOf(cluster)
-	count, isLater := before.Count+1, crash.At.After(before.At)
-	switch {
-	case !isLater && (!crash.Recorded || !before.Recorded || crash.At.Equal(before.At)):
+	now := before.with(crash)
+	if now == before {
 		return nil
-	case !isLater: // Two processes have panicked, and the later one has started again first.
-		crash = before.Crash
 	}
-	return writeCrashes(ctx, c, cluster, crashes{crash, count, cluster.Generation, cluster.Annotations[hubv1.AnnotationRetry]})
+	now.Generation, now.Retry = cluster.Generation, cluster.Annotations[hubv1.AnnotationRetry]
+	return writeCrashes(ctx, c, cluster, now)
+}
+
+// with adds a crash. Of two processes that have panicked, the later one may start again first.
+func (c crashes) with(crash Crash) crashes {
+	isLater := crash.At.After(c.At)
+	if isLater || crash.Recorded && c.Recorded && !crash.At.Equal(c.At) {
+		c.Count++
+	}
+	if isLater {
+		c.Crash = crash
+	}
+	return c
 }
 
 func writeCrashes(ctx context.Context, c client.Client, cluster *hubv1.Cluster, now crashes) error {

@@ -73,6 +73,30 @@ func TestQuarantine_Message(t *testing.T) {
 	}
 }
 
+// Panics of two processes are two crashes, in whatever order they are reported, and one that is reported again is none. What the
+// journal says of a crash that a process has recorded is none, either.
+func TestQuarantine_Counts(t *testing.T) {
+	t.Parallel()
+	panicked := func(after time.Duration) Crash { return Crash{At: crashedAt.Add(after), Recorded: true} }
+	for what, tc := range map[string]struct {
+		known crashes
+		crash Crash
+		want  int
+	}{
+		"the first":                   {crashes{}, panicked(0), 1},
+		"a later one":                 {crashes{Crash: panicked(0), Count: 1}, panicked(time.Second), 2},
+		"an earlier one of another":   {crashes{Crash: panicked(time.Second), Count: 1}, panicked(0), 2},
+		"the same":                    {crashes{Crash: panicked(0), Count: 1}, panicked(0), 1},
+		"the same, by the journal":    {crashes{Crash: panicked(time.Second), Count: 1}, Crash{At: crashedAt}, 1},
+		"a later one, by the journal": {crashes{Crash: panicked(0), Count: 1}, Crash{At: crashedAt.Add(time.Hour)}, 2},
+	} {
+		got := tc.known.with(tc.crash)
+		if got.Count != tc.want || got.At.Before(tc.crash.At) || got.At.Before(tc.known.At) {
+			t.Errorf("%s: got %+v, want %d crashes, the last one last", what, got, tc.want)
+		}
+	}
+}
+
 // A suspect is acquitted when it was Ready for 5 s, and its crashes are forgotten when it was Ready for ten minutes, or as long as
 // its quarantine lasted.
 func TestQuarantine_Weigh(t *testing.T) {

@@ -26,39 +26,6 @@ func (f *fixedRole) RoleOf(registry.ClusterName, types.UID) (Role, hubv1.RunnerS
 
 func (f *fixedRole) Prepared(types.UID) { f.prepared++ }
 
-// forgotten counts the Clusters whose crashes are forgotten.
-type forgotten struct {
-	noSuspects
-	n int
-}
-
-func (f *forgotten) Forget(string) { f.n++ }
-
-// A hub that restarts after a crash has no Cluster at first: the crashes that its last process has recorded stay, for the case
-// that it gets the Clusters back. They are forgotten when a remote that this process had has ended.
-func TestLetGo_KeepsTheCrashesOfTheLastProcess(t *testing.T) {
-	t.Parallel()
-	e := &returned{ended: ended{slow: slow{info: registry.Status{Revision: "first/1"}}}, stops: make(chan struct{}), gone: true}
-	known := &forgotten{}
-	r := reconcilerOf(e, everything{})
-	r.suspects = known
-	r.letGo(t.Context(), "a")
-	if known.n != 0 {
-		t.Error("the crashes of the last process are forgotten")
-	}
-	e.gone = false
-	r.letGo(t.Context(), "a")
-	if known.n != 0 {
-		t.Error("the crashes are forgotten before the remote has ended")
-	}
-	close(e.stops)
-	r.removals.work.Wait()
-	r.letGo(t.Context(), "a")
-	if known.n != 1 || r.memory.of("a").removal != nil {
-		t.Errorf("the crashes were forgotten %d times after the end of the remote, want once", known.n)
-	}
-}
-
 // A Cluster counts as prepared only if this hub was to keep it warm, and nothing is left of an earlier remote of that name.
 func TestActAs_Prepared(t *testing.T) {
 	t.Parallel()

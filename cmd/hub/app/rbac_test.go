@@ -202,15 +202,12 @@ func (h *hub) expectByName(config *rest.Config) {
 		}
 		h.must(h.Delete(h.t.Context(), other))
 	}
-	for _, name := range cluster.JournalNames() {
-		part := &corev1.ConfigMap{ObjectMeta: key(name)}
-		h.must(client.IgnoreAlreadyExists(h.Create(h.t.Context(), part.DeepCopy())))
-		h.must(c.Get(h.t.Context(), client.ObjectKeyFromObject(part), part))
-		h.must(c.Patch(h.t.Context(), part, client.RawPatch(types.MergePatchType, []byte("{}")), client.DryRunAll))
+	for _, name := range append(cluster.JournalNames(), cluster.HoldsName) {
+		own := &corev1.ConfigMap{ObjectMeta: key(name)}
+		h.must(client.IgnoreAlreadyExists(h.Create(h.t.Context(), own.DeepCopy())))
+		h.must(c.Get(h.t.Context(), client.ObjectKeyFromObject(own), own))
+		h.must(c.Patch(h.t.Context(), own, client.RawPatch(types.MergePatchType, []byte("{}")), client.DryRunAll))
 	}
-	holds := &corev1.ConfigMap{ObjectMeta: key(cluster.HoldsName)}
-	h.must(client.IgnoreAlreadyExists(h.Create(h.t.Context(), holds.DeepCopy())))
-	h.must(c.Patch(h.t.Context(), holds, client.RawPatch(types.MergePatchType, []byte("{}")), client.DryRunAll))
 	report := &corev1.ConfigMap{ObjectMeta: key("clusterfx-modules")}
 	h.must(client.IgnoreAlreadyExists(h.Create(h.t.Context(), report.DeepCopy())))
 	h.must(c.Patch(h.t.Context(), report, client.RawPatch(types.MergePatchType, []byte("{}")), client.DryRunAll))

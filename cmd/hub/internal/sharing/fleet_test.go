@@ -61,13 +61,6 @@ func (r *remotes) AwaitWrites(_ context.Context, name registry.ClusterName) erro
 	return r.await(name)
 }
 
-// journal is the journal of a test.
-type journal struct{}
-
-func (journal) Take(context.Context, func(types.UID) bool, int64, string) error { return nil }
-
-func (journal) LetGo(func(types.UID) bool) {}
-
 func (r *remotes) List() []registry.Status {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -78,10 +71,37 @@ func (r *remotes) List() []registry.Status {
 	return all
 }
 
+// journal is the journal of a test. It notes what is taken and let go.
+type journal struct {
+	mu      sync.Mutex
+	notes   []string
+	failing func(context.Context) error // of a Take
+}
+
+func (j *journal) note(has func(types.UID) bool, format string, a ...any) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if !has("any") {
+		format += " of nothing"
+	}
+	j.notes = append(j.notes, fmt.Sprintf(format, a...))
+}
+
+func (j *journal) Take(ctx context.Context, has func(types.UID) bool, term int64, crashed string) error {
+	j.note(has, "take %d %q", term, crashed)
+	if j.failing != nil {
+		return j.failing(ctx)
+	}
+	return nil
+}
+
+func (j *journal) LetGo(has func(types.UID) bool) { j.note(has, "let go") }
+
 // oneShard is a share of one shard, with a Cluster in a real API server and a cache of it.
 type oneShard struct {
 	fleet   *Fleet
 	remotes *remotes
+	journal *journal
 	uid     types.UID
 	queue   workqueue.TypedRateLimitingInterface[ctrl.Request]
 }
@@ -104,10 +124,10 @@ func newOneShard(t *testing.T) *oneShard {
 	must(t, direct.Get(t.Context(), client.ObjectKeyFromObject(one), one))
 	clusters, err := cache.New(config, cache.Options{Scheme: scheme})
 	must(t, err)
-	s := &oneShard{remotes: &remotes{states: map[registry.ClusterName]state.State{}}, uid: one.UID}
+	s := &oneShard{journal: &journal{}, remotes: &remotes{states: map[registry.ClusterName]state.State{}}, uid: one.UID}
 	s.fleet, err = New(Options{Config: config, Namespace: "default", Replica: "hub-0", Count: 1})
 	must(t, err)
-	must(t, s.fleet.Attach(s.remotes, clusters, journal{}))
+	must(t, s.fleet.Attach(s.remotes, clusters, s.journal))
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	var running sync.WaitGroup
 	running.Go(func() { _ = clusters.Start(ctx) })

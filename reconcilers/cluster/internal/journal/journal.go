@@ -29,7 +29,7 @@ type Journal struct {
 	replica string        // empty for a hub alone, which has all records
 	born    int64         // earlier starts are of another process of this replica
 	timeout time.Duration // of one attempt to read and write
-	ready   chan struct{} // closed when the first attempt to read and write has ended
+	ready   chan struct{} // closed when a hub alone has tried to read
 	wake    chan struct{} // capacity 1: due may have changed
 
 	notBefore time.Time // earliest time of the next write; used by the writer's goroutine only
@@ -39,12 +39,10 @@ type Journal struct {
 	names    map[string]types.UID // of the Clusters that may start
 	survived map[string]bool      // the Clusters whose apps have started in this process, or have ended in good order
 	takes    []*take              // what is to be read
-	due      time.Time            // when changed parts are to be written; zero for never
-	unread   error                // of the last attempt to read; nil once the records were read
-	failure  error                // of the last attempt, for the log
-	away     error                // why the API server has responded to no write of the last attempt; nil if it has
-	turn     chan struct{}        // closed when an attempt has ended
-	over     bool                 // the hub is ending
+	due      time.Time            // when to write; zero for never
+	last     *round
+	next     *round
+	over     bool // the hub is ending
 }
 
 // take is of Clusters that this process gets, or builds the apps of. crashed names the replica that had them.
@@ -84,11 +82,12 @@ func New(mgr ctrl.Manager, key client.ObjectKey, replica string) (*Journal, erro
 		replica: replica,
 		born:    time.Now().UnixNano(),
 		timeout: defaultJournalTimeout,
-		ready:   make(chan struct{}),
 		wake:    make(chan struct{}, 1),
 		names:   map[string]types.UID{}, survived: map[string]bool{},
-		turn: make(chan struct{}),
+		last: newRound(), next: newRound(),
 	}
+	close(j.last.done)
+	j.ready = j.last.done
 	for _, name := range Names(key.Name) {
 		j.parts = append(j.parts, &part{
 			writer: mgr.GetClient(), live: mgr.GetAPIReader(), key: client.ObjectKey{Namespace: key.Namespace, Name: name},
@@ -96,9 +95,8 @@ func New(mgr ctrl.Manager, key client.ObjectKey, replica string) (*Journal, erro
 		})
 	}
 	if replica == "" {
+		j.ready = j.next.done
 		j.takes, j.due = []*take{{has: func(types.UID) bool { return true }, done: make(chan struct{})}}, time.Now()
-	} else {
-		close(j.ready)
 	}
 	if err := mgr.Add(j); err != nil {
 		return nil, fmt.Errorf("add the journal to the manager: %w", err)
@@ -114,15 +112,13 @@ func (j *Journal) NeedLeaderElection() bool { return true }
 func (j *Journal) Begin(ctx context.Context, name registry.ClusterName, alone bool) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*j.timeout) // of a previous attempt, and of its own
 	defer cancel()
-	in, change, err := j.begin(string(name), alone)
-	for done := false; err == nil && !done; {
-		var turn <-chan struct{}
-		if done, turn, err = j.outcome(in, change); turn != nil {
-			select {
-			case <-turn:
-			case <-ctx.Done():
-				err = context.Cause(ctx)
-			}
+	attempt, part, err := j.begin(string(name), alone)
+	if err == nil {
+		select {
+		case <-attempt.done:
+			err = attempt.errs[part]
+		case <-ctx.Done():
+			err = context.Cause(ctx)
 		}
 	}
 	if err != nil {
@@ -131,47 +127,31 @@ func (j *Journal) Begin(ctx context.Context, name registry.ClusterName, alone bo
 	return nil
 }
 
-func (j *Journal) begin(name string, alone bool) (in *part, change int64, err error) {
+// begin returns the attempt that is to write the start.
+func (j *Journal) begin(name string, alone bool) (attempt *round, part int, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	uid := j.names[name]
-	in = j.partOf(uid)
+	part = indexOf(uid)
+	in := j.parts[part]
 	e, isKnown := in.records[uid]
 	switch {
 	case j.over:
-		return in, 0, errJournalOver
+		return nil, part, errJournalOver
 	case !isKnown:
-		return in, 0, errUnknown
+		return nil, part, errUnknown
 	case !e.isEmpty():
 	case in.size >= maxEntries:
-		return in, 0, fmt.Errorf("ConfigMap %s: %w", in.key, errJournalFull)
+		return nil, part, fmt.Errorf("ConfigMap %s: %w", in.key, errJournalFull)
 	default:
 		in.size++
 	}
 	j.update(name, soon, func(e *entry) { e.Starting, e.Alone = time.Now().UnixNano(), alone && j.hasOther(name) })
-	return in, in.changes, nil
+	return j.next, part, j.last.errs[part]
 }
 
 func (j *Journal) hasOther(name string) bool {
 	return len(j.survived) > 1 || len(j.survived) == 1 && !j.survived[name]
-}
-
-func (j *Journal) outcome(in *part, change int64) (done bool, turn <-chan struct{}, err error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	switch {
-	case in.kept >= change:
-		return true, nil, nil
-	case j.unread != nil:
-		return false, nil, j.unread
-	case in.failure != nil:
-		return false, nil, in.failure
-	case j.away != nil: // The next attempt for this part would take its time, too.
-		return false, nil, j.away
-	case j.over:
-		return false, nil, errJournalOver
-	}
-	return false, j.turn, nil
 }
 
 // End records that an app has started successfully or has ended in an orderly way. It does not block.
@@ -198,8 +178,8 @@ func (j *Journal) Take(ctx context.Context, has func(uid types.UID) bool, term i
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.takes = slices.DeleteFunc(j.takes, func(one *take) bool { return one == t })
-	return fmt.Errorf("read the start journal: %w", errors.Join(context.Cause(ctx), j.unread))
+	j.takes = slices.DeleteFunc(slices.Clone(j.takes), func(one *take) bool { return one == t })
+	return fmt.Errorf("read the start journal: %w", errors.Join(context.Cause(ctx), j.last.errs[0]))
 }
 
 // Suspicion is followed by starts in this term; without one a replica only builds the app. A hub alone waits until the records
@@ -220,7 +200,7 @@ func (j *Journal) Suspicion(ctx context.Context, name string, uid types.UID, ter
 	if _, isKnown := in.records[uid]; !isKnown {
 		in.records[uid] = entry{}
 	}
-	j.update(name, later, func(e *entry) { e.Term = term })
+	j.update(name, later, func(e *entry) { e.Term, e.gone = term, false })
 	e := in.records[uid]
 	return e.suspicion(), nil
 }
@@ -265,7 +245,6 @@ func (j *Journal) update(name string, within time.Duration, f func(*entry)) {
 	f(&after)
 	in.records[uid] = after
 	if before != after && (!before.isEmpty() || !after.isEmpty() || after.gone) {
-		in.changes++
 		j.wakeWithin(within)
 	}
 }

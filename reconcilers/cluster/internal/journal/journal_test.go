@@ -176,12 +176,6 @@ func TestJournal_KnowsWhatTheLastProcessWasStarting(t *testing.T) {
 		})
 		p.crash()
 	}
-	t.Run("and that is not held against another Cluster of the same name", func(t *testing.T) {
-		other, err := start("").Suspicion(t.Context(), "culprit", "another", 0)
-		if err != nil || other != (Suspicion{}) {
-			t.Errorf("got %+v and error %v, want no suspicion and no error", other, err)
-		}
-	})
 }
 
 // An app that starts alone has ended a process that ends then, but only if another app has started in it.
@@ -341,7 +335,8 @@ func deleteConfigMap(t *testing.T, key client.ObjectKey) error {
 
 func TestJournal_FitsIntoConfigMaps(t *testing.T) {
 	t.Parallel()
-	j := &Journal{wake: make(chan struct{}, 1), parts: newParts(), replica: strings.Repeat("r", 63), names: map[string]types.UID{}}
+	j := newJournal()
+	j.replica = strings.Repeat("r", 63)
 	name := func(i int) string { return fmt.Sprint("c", i) }
 	add := func(name string, uid types.UID) {
 		j.names[name], j.parts[0].records[uid] = uid, entry{}
@@ -369,16 +364,16 @@ func TestJournal_FitsIntoConfigMaps(t *testing.T) {
 		t.Errorf("an existing entry: got error %v, want no error", err)
 	}
 	j.Forget(name(1))
-	j.check(j.parts[0])
+	j.count(j.parts[0])
 	if _, _, err := j.begin("one-more", false); err != nil {
 		t.Errorf("in place of an entry that is gone: got error %v, want no error", err)
 	}
 }
 
-func newParts() []*part {
-	var all []*part
+func newJournal() *Journal {
+	j := &Journal{wake: make(chan struct{}, 1), names: map[string]types.UID{}, last: newRound(), next: newRound(), log: logr.Discard()}
 	for range partCount {
-		all = append(all, &part{records: map[types.UID]entry{}})
+		j.parts = append(j.parts, &part{records: map[types.UID]entry{}})
 	}
-	return all
+	return j
 }

@@ -44,9 +44,6 @@ type part struct {
 
 	records map[types.UID]entry // of the Clusters that this process has; an empty one says that there shall be none
 	size    int                 // of the ConfigMap, in entries, with those that are to be written
-	changes int64               // counts the changes of the records
-	kept    int64               // as of which change the records are written
-	failure error               // of the last write
 }
 
 // indexOf: a part is a range of the hashes by which Kubernetes shards objects.
@@ -60,8 +57,6 @@ func indexOf(uid types.UID) int {
 }
 
 func (j *Journal) partOf(uid types.UID) *part { return j.parts[indexOf(uid)] }
-
-func (p *part) isChanged() bool { return p.kept < p.changes }
 
 func (p *part) read(ctx context.Context) error {
 	var found corev1.ConfigMap
@@ -163,25 +158,19 @@ func (j *Journal) diff(p *part) map[string]any {
 	return change
 }
 
-// check counts the entries, drops what is done, and schedules what is left to do: also the repair of a late write of an earlier
-// holder. The caller holds mu.
-func (j *Journal) check(p *part) {
-	keys := map[string]bool{}
-	for key := range p.seen {
-		keys[key] = true
-	}
+// count counts the entries of a part, and drops what is done. The caller holds mu.
+func (j *Journal) count(p *part) {
+	p.size = len(p.seen)
 	for uid, e := range p.records {
-		switch key := j.keyOf(uid, e); {
-		case !e.isEmpty():
-			keys[key] = true
-		case e.gone && !keys[key] && !keys[key+warmSuffix]:
+		key := j.keyOf(uid, e)
+		_, isSeen := p.seen[key]
+		_, isWarm := p.seen[key+warmSuffix]
+		switch {
+		case !e.isEmpty() && !isSeen:
+			p.size++
+		case e.gone && !isSeen && !isWarm:
 			delete(p.records, uid)
 		}
-	}
-	p.size = len(keys)
-	if !p.isChanged() && len(j.diff(p)) > 0 {
-		p.changes++
-		j.wakeWithin(later)
 	}
 }
 
@@ -201,9 +190,6 @@ func (j *Journal) adopt(t *take) (ended int) {
 			e.adopt(left, hasEnded, time.Now())
 			e.Term = t.term
 			p.records[uid] = e
-		}
-		if !p.isChanged() && len(j.diff(p)) > 0 {
-			p.changes++
 		}
 	}
 	return ended

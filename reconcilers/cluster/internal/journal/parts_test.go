@@ -5,6 +5,7 @@ package journal
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -46,8 +47,8 @@ func uidIn(part int) types.UID {
 	}
 }
 
-// A start is a write of one ConfigMap. A Cluster of the same name with another UID has a record of its own, in place of the other.
-func TestJournal_WritesWhatHasChanged(t *testing.T) {
+// A Cluster of the same name with another UID has a record of its own, which may be in another part, in place of the other's.
+func TestJournal_AnotherOfTheName(t *testing.T) {
 	t.Parallel()
 	start, record := journaling(t)
 	p := start("")
@@ -56,41 +57,29 @@ func TestJournal_WritesWhatHasChanged(t *testing.T) {
 		if err != nil || s.Ends != 0 {
 			t.Errorf("got %+v and error %v for another Cluster of the name, want no ends", s, err)
 		}
-		before := p.line.writes.Load()
 		must(t, p.Begin(t.Context(), "a", false))
-		if n := p.line.writes.Load() - before; n > 2 { // The removal of the other's record may be one.
-			t.Errorf("got %d writes for a start, want 1", n)
-		}
 		eventually(t, func() error {
 			if all := record(); len(all) != 1 || all[string(uid)].Starting == 0 {
 				return fmt.Errorf("got the records %+v, want the start of %s", all, uid)
 			}
 			return nil
 		})
-		p.crash()
-		p = start("")
 	}
 }
 
 // A part that cannot be written makes no start wait less for its own part.
 func TestJournal_FailuresOfAPart(t *testing.T) {
 	t.Parallel()
-	j := &Journal{turn: make(chan struct{}), ready: make(chan struct{})}
-	for range partCount {
-		j.parts = append(j.parts, &part{changes: 1, records: map[types.UID]entry{}})
-	}
-	_ = j.settle([]*write{{part: j.parts[0], number: 1, err: errCut}, {part: j.parts[1], number: 1}}, nil)
-	if _, _, err := j.outcome(j.parts[0], 1); !errors.Is(err, errCut) {
-		t.Errorf("got error %v for the part that failed", err)
-	}
-	if done, _, err := j.outcome(j.parts[1], 1); !done || err != nil {
-		t.Errorf("the part that was written: done is %t, the error %v", done, err)
-	}
-	if _, turn, err := j.outcome(j.parts[2], 1); turn == nil || err != nil {
-		t.Errorf("the part that was not written yet does not wait: error %v", err)
-	}
-	_ = j.settle(nil, errCut)
-	if _, _, err := j.outcome(j.parts[2], 1); !errors.Is(err, errCut) {
-		t.Errorf("got error %v while the journal cannot be read", err)
+	j := newJournal()
+	last := newRound()
+	last.errs[0] = errCut
+	j.settle(last)
+	for part, want := range []error{errCut, nil, nil, nil} {
+		name := strconv.Itoa(part)
+		uid := uidIn(part)
+		j.names[name], j.parts[part].records[uid] = uid, entry{}
+		if _, _, err := j.begin(name, false); !errors.Is(err, want) {
+			t.Errorf("part %d: got error %v, want %v", part, err, want)
+		}
 	}
 }

@@ -65,7 +65,7 @@ func TestReplicas_EndsAddUp(t *testing.T) {
 }
 
 // A crash that two replicas see counts as two: that of the holder, and that of the replica that builds the app meanwhile, which
-// counts its own when it starts again.
+// counts its own when it starts again. A hub alone that follows counts all.
 func TestReplicas_TwoAtATime(t *testing.T) {
 	t.Parallel()
 	start, record := journaling(t)
@@ -88,6 +88,14 @@ func TestReplicas_TwoAtATime(t *testing.T) {
 		}
 		return nil
 	})
+	b.beginIn(t, "poison", 2)
+	b.crash()
+	alone := start("")
+	alone.expectEnds(t, "in a hub alone", "poison", 0, SuspectAfter)
+	must(t, alone.begin(t, "poison", false))
+	if e := record()["poison"]; e.Term != 0 || e.By != "" {
+		t.Errorf("got the record %+v, want one of the hub alone", e)
+	}
 }
 
 // A replica takes over the ends of its Clusters, and the starts as ends only of a replica that has crashed. An orderly hand-over
@@ -121,6 +129,12 @@ func TestReplicas_Take(t *testing.T) {
 	must(t, b.Take(t.Context(), func(uid types.UID) bool { return uid == "starting" }, 4, "a"))
 	b.expectEnds(t, "of the shard", "starting", 4, 1)
 	b.expectEnds(t, "of another shard", "crashed", 0, 0)
+	eventually(t, func() error {
+		if e := record()["starting"]; e.Term != 4 {
+			return fmt.Errorf("got the record %+v, want one of the term 4", e)
+		}
+		return nil
+	})
 	a.LetGo(all)
 	a.End("starting")
 	a.end()
@@ -134,6 +148,7 @@ func TestReplicas_LateWrites(t *testing.T) {
 	t.Parallel()
 	start, record := journaling(t)
 	late, p := start("a"), start("b")
+	others := []string{string(uidIn(indexOf("a"))), string(uidIn(indexOf("unknown")))}
 	p.beginIn(t, "a", 2)
 	late.beginIn(t, "a", 1)
 	late.beginIn(t, "unknown", 1)
@@ -141,8 +156,10 @@ func TestReplicas_LateWrites(t *testing.T) {
 	for _, write := range []func(){func() {}, func() { late.Forget("a") }} {
 		write()
 		eventually(t, func() error {
-			p.beginIn(t, "other", 2) // The response shows the late write.
-			p.End("other")
+			for _, name := range others { // The response shows the late write.
+				p.beginIn(t, name, 2)
+				p.End(registry.ClusterName(name))
+			}
 			all := record()
 			if _, isLeft := all["unknown"]; isLeft || all["a"].Term != 2 || all["a"].By != "b" {
 				return fmt.Errorf("got the records %+v, want that of b alone", all)
@@ -150,9 +167,9 @@ func TestReplicas_LateWrites(t *testing.T) {
 			return nil
 		})
 	}
-	late.beginIn(t, "mine", 1)
-	late.take(t, 1, "")
-	late.beginIn(t, "a", 1) // It knows of the later holder now.
+	late = start("c")
+	late.take(t, 1, "") // It knows of the later holder now.
+	late.beginIn(t, "a", 1)
 	if e := record()["a"]; e.Term != 2 {
 		t.Errorf("got the record %+v after a write in an earlier term, want that of the later term", e)
 	}

@@ -3,13 +3,13 @@
 package journal
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"net/url"
 	"slices"
-	"sync"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // Start writes changed records until ctx ends, and then that no app is being started: those have not ended the process.
@@ -46,40 +46,45 @@ func (j *Journal) pause() time.Duration {
 	return time.Until(due)
 }
 
+// round is an attempt to read what is to be taken, and to write what differs.
+type round struct {
+	done chan struct{}
+	errs [partCount]error // by part; read them after done
+}
+
+func newRound() *round { return &round{done: make(chan struct{})} }
+
+func (r *round) fail(err error) {
+	for i := range r.errs {
+		r.errs[i] = err
+	}
+}
+
 func (j *Journal) keep(ctx context.Context) {
-	trying, cancel := context.WithTimeout(ctx, j.timeout)
+	ctx, cancel := context.WithTimeout(ctx, j.timeout)
 	defer cancel()
-	err := j.read(trying)
-	unread := err
-	writes := j.pending()
-	if unread == nil {
-		err = writeAll(trying, writes)
-	}
-	if ctx.Err() == nil {
-		j.tell(j.settle(writes, unread), err)
-	}
-}
-
-// each calls f for all of them at once.
-func each[T any](all []T, f func(T) error) error {
-	errs := make([]error, len(all))
-	var group sync.WaitGroup
-	for i, one := range all {
-		group.Go(func() { errs[i] = f(one) })
-	}
-	group.Wait()
-	return errors.Join(errs...)
-}
-
-// read reads all parts, once for all takes that wait.
-func (j *Journal) read(ctx context.Context) error {
 	j.mu.Lock()
-	takes := slices.Clone(j.takes)
+	now, takes := j.next, j.takes
+	j.next, j.due = newRound(), time.Time{}
 	j.mu.Unlock()
+	if err := j.read(ctx, takes); err != nil {
+		now.fail(err)
+	} else {
+		j.write(ctx, now)
+	}
+	j.settle(now)
+}
+
+// read reads all parts, once for all takes.
+func (j *Journal) read(ctx context.Context, takes []*take) error {
 	if len(takes) == 0 {
 		return nil
 	}
-	if err := each(j.parts, func(p *part) error { return p.read(ctx) }); err != nil {
+	var reads errgroup.Group
+	for _, p := range j.parts {
+		reads.Go(func() error { return p.read(ctx) })
+	}
+	if err := reads.Wait(); err != nil {
 		return err
 	}
 	j.mu.Lock()
@@ -89,7 +94,7 @@ func (j *Journal) read(ctx context.Context) error {
 		ended += j.adopt(t)
 		close(t.done)
 	}
-	j.takes = slices.DeleteFunc(j.takes, func(t *take) bool { return slices.Contains(takes, t) })
+	j.takes = slices.DeleteFunc(slices.Clone(j.takes), func(t *take) bool { return slices.Contains(takes, t) })
 	if ended > 0 {
 		j.log.Info("A process of the hub did not end in good order; apps that were being started at three such ends in a row start alone",
 			"starting", ended, "alone", j.suspects())
@@ -108,109 +113,64 @@ func (j *Journal) suspects() (n int) {
 	return n
 }
 
-// write is a write of a part: what differs, as of a change of its records.
-type write struct {
-	*part
-	number int64
-	change map[string]any
-	err    error
+// write writes the parts that differ. If none can be written, the others would take their time in vain, too.
+func (j *Journal) write(ctx context.Context, now *round) {
+	var writes errgroup.Group
+	var succeed atomic.Bool
+	for i, p := range j.parts {
+		j.mu.Lock()
+		change := j.diff(p)
+		j.mu.Unlock()
+		if len(change) == 0 {
+			continue
+		}
+		writes.Go(func() error {
+			now.errs[i] = p.write(ctx, change)
+			succeed.CompareAndSwap(false, now.errs[i] == nil)
+			return now.errs[i]
+		})
+	}
+	if err := writes.Wait(); err != nil && !succeed.Load() {
+		now.fail(err)
+	}
 }
 
-func (j *Journal) pending() []*write {
+// settle schedules what is left to do, also the repair of a late write, and tells waiting callers.
+func (j *Journal) settle(now *round) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	var all []*write
 	for _, p := range j.parts {
-		if p.isChanged() {
-			all = append(all, &write{part: p, number: p.changes, change: j.diff(p)})
+		j.count(p)
+		if j.due.IsZero() && len(j.diff(p)) > 0 {
+			j.wakeWithin(later)
 		}
 	}
-	return all
-}
-
-func writeAll(ctx context.Context, all []*write) error {
-	return each(all, func(w *write) error {
-		if len(w.change) > 0 {
-			w.err = w.part.write(ctx, w.change)
-		}
-		return w.err
-	})
-}
-
-// settle tells waiting callers; unread is the error of the read, without which the writes were tried. It returns the last error.
-func (j *Journal) settle(writes []*write, unread error) (before error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	before, j.failure, j.unread = j.failure, unread, unread
-	for _, w := range writes {
-		switch {
-		case unread != nil:
-		case w.err == nil:
-			w.kept, w.failure = w.number, nil
-			j.check(w.part)
-		default:
-			w.failure, j.failure = w.err, errors.Join(j.failure, w.err)
-		}
-	}
-	if unread == nil && len(writes) > 0 {
-		j.away = nil
-		if !slices.ContainsFunc(writes, hasResponse) {
-			j.away = j.failure
-		}
-	}
+	before, failure := errors.Join(j.last.errs[:]...), errors.Join(now.errs[:]...)
 	pause := journalSpacing
-	if j.failure != nil {
+	if failure != nil {
 		pause = journalRetry
+		j.wakeWithin(pause)
 	}
-	j.notBefore = time.Now().Add(pause)
-	if j.failure == nil && len(j.takes) == 0 && !slices.ContainsFunc(j.parts, (*part).isChanged) {
-		j.due = time.Time{}
-	}
-	close(j.turn)
-	j.turn = make(chan struct{})
-	select {
-	case <-j.ready:
-	default:
-		close(j.ready)
-	}
-	return before
-}
-
-func hasResponse(w *write) bool {
-	var unsent *url.Error
-	return !errors.As(w.err, &unsent)
-}
-
-func (j *Journal) tell(before, now error) {
+	j.last, j.notBefore = now, time.Now().Add(pause)
+	close(now.done)
 	switch {
-	case before == nil && now != nil:
-		j.log.Error(now, "Failed to write the start journal; apps start without it")
-	case before != nil && now == nil:
+	case errors.Is(failure, context.Canceled): // by the end of the hub
+	case failure != nil && j.over:
+		j.log.Error(failure, "Failed to write the end of the hub to the start journal; the next hub counts it as an end of the current apps")
+	case before == nil && failure != nil:
+		j.log.Error(failure, "Failed to write the start journal; apps start without it")
+	case before != nil && failure == nil:
 		j.log.Info("The start journal is written again")
 	}
 }
 
 // close records that no app is being started.
 func (j *Journal) close(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, j.timeout)
-	defer cancel()
 	j.mu.Lock()
 	j.over = true
-	unread := j.unread
-	if len(j.takes) > 0 { // Nothing is known of the records.
-		unread = cmp.Or(unread, errJournalOver)
-	}
 	for name := range j.names {
 		j.update(name, 0, (*entry).end)
 	}
 	j.mu.Unlock()
-	writes := j.pending()
-	var err error
-	if unread == nil {
-		err = writeAll(ctx, writes)
-	}
-	if err != nil {
-		j.log.Error(err, "Failed to write the end of the hub to the start journal; the next hub counts it as an end of the current apps")
-	}
-	_ = j.settle(writes, unread) // It wakes the callers that wait.
+	j.keep(ctx)
 }
