@@ -86,7 +86,7 @@ func newPair(t *testing.T, hub, edge *fleet.Cluster) *pair {
 		replica := p.name + "-" + side
 		one := startWriter(t, p.name,
 			"run", "--kubeconfig="+kubeconfig, "--allow-cidr=127.0.0.0/8", "--replica-name="+replica,
-			"--leader-elect", "--metrics-bind-address=0", "--health-probe-bind-address=0", "--log-level=error",
+			"--alone=false", "--metrics-bind-address=0", "--health-probe-bind-address=0", "--log-level=error",
 		)
 		p.programs[one.cmd.Process.Pid], p.replicas[one.cmd.Process.Pid] = one, replica
 	}

@@ -105,7 +105,7 @@ func idle(b *testing.B, admin client.Client, binary string, args ...string) (res
 	health := fleettest.FreeAddress(b)
 	var log bytes.Buffer
 	cmd := exec.CommandContext(ctx, binary, append([]string{
-		"run", "--leader-elect", "--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=" + health,
+		"run", "--alone=false", "--replica-name=hub-0", "--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=" + health,
 	}, args...)...)
 	// As in config/hub, so that the garbage collector works as it does there.
 	cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), "GOMEMLIMIT=920MiB"), &log, &log
