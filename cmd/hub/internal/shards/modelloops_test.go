@@ -4,6 +4,7 @@ package shards
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -355,7 +356,8 @@ func (p *process) cleanUp() {
 		}
 	}
 	p.mu.Unlock()
-	for name, version := range old {
+	for _, name := range slices.Sorted(maps.Keys(old)) {
+		version := old[name]
 		_, _ = p.call(func() (any, error) {
 			p.w.server.remove(kindLease+name, version)
 			return Lease{}, nil
