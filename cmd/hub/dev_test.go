@@ -263,7 +263,7 @@ func TestDev_Replicas(t *testing.T) {
 
 var replicaProcess = regexp.MustCompile(`(?m)^  hub-\d +process (\d+),`)
 
-// expectWell waits until check finds no problem with the hub of a dev, which elects no leader and so has no lease.
+// expectWell waits until check finds no problem with the hub of a dev, which is alone and so has no lease.
 func expectWell(t *testing.T, dir string, env []string) {
 	t.Helper()
 	eventually(t, func() error {
