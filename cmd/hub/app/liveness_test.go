@@ -3,8 +3,6 @@
 package app_test
 
 import (
-	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -12,9 +10,7 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"github.com/clusterfx/clusterfx/cmd/hub/app"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
-	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // deadlock is a transport that blocks every write of the status of a Cluster until release, and ignores the context: it

@@ -94,7 +94,11 @@ type Writer struct {
 func (w *Writer) Start(ctx context.Context) error {
 	written, failed := "", time.Time{} // The latter is zero after a success.
 	for {
-		if text := w.text(); text != written && time.Since(failed) >= retry && (w.Check == nil || w.Check() == nil) {
+		mayWrite := w.Check == nil || w.Check() == nil
+		if !mayWrite {
+			written = "" // It is removed when this hub becomes a standby.
+		}
+		if text := w.text(); mayWrite && text != written && time.Since(failed) >= retry {
 			switch err := w.write(ctx, text); {
 			case err == nil:
 				written, failed = text, time.Time{}
@@ -110,6 +114,9 @@ func (w *Writer) Start(ctx context.Context) error {
 			continue
 		case <-ctx.Done():
 		case <-w.Leaving:
+		}
+		if w.Check != nil && w.Check() != nil {
+			return nil // A standby has no report.
 		}
 		if err := Forget(ctx, w.Client, w.Namespace, w.Replica); err != nil {
 			w.Log.Info("Failed to remove the report of the state of hub parts", "configMap", Name, "error", err.Error())

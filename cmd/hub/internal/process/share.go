@@ -41,6 +41,11 @@ func newShare(o Options, alive func() error) (*share, error) {
 		Count: o.Shards, Timing: shards.Timing{Duration: o.LeaseDuration, Deadline: o.RenewDeadline, Retry: o.RetryPeriod},
 		LeaveTimeout: o.LeaveTimeout, StopTimeout: o.Registry.Limits.StopTimeout, Alive: alive, Log: o.Log.WithName("replica"),
 		ForgetAfter: o.ForgetAfter,
+		Idle: func(ctx context.Context) {
+			if err := partreport.Forget(ctx, s.hub, o.CredentialsNamespace, o.Registry.Replica); err != nil {
+				o.Log.Error(err, "Failed to remove the report of the state of hub parts of a replica without Clusters")
+			}
+		},
 		Forget: func(ctx context.Context, pod string) error {
 			return partreport.Forget(ctx, s.hub, o.CredentialsNamespace, pod)
 		},

@@ -47,6 +47,8 @@ type Options struct {
 	// StopTimeout is how long the end of what runs once delays its move to another replica at most.
 	StopTimeout time.Duration
 	Alive       func() error // Alive returns an error while the reconcilers make no progress.
+	// Idle is called when this replica has drained its last shard, and may still write. Default: no call.
+	Idle func(ctx context.Context)
 	// Forget and ForgetAfter are those of replica.Options.
 	Forget      func(ctx context.Context, pod string) error
 	ForgetAfter time.Duration
@@ -82,6 +84,7 @@ type Fleet struct {
 	log     logr.Logger
 	moves   moves
 	stop    time.Duration
+	idle    func(context.Context)
 	once    *turn // to run what runs once
 	active  *turn // to run what runs beside Clusters
 
@@ -112,7 +115,7 @@ func New(o Options) (*Fleet, error) {
 		o.Count = shards.DefaultCount
 	}
 	f := &Fleet{
-		name: o.Replica, labels: o.Labels, count: o.Count, log: o.Log, moves: newMoves(), stop: o.StopTimeout,
+		name: o.Replica, labels: o.Labels, count: o.Count, log: o.Log, moves: newMoves(), stop: o.StopTimeout, idle: o.Idle,
 		parts: make([]part, max(o.Count, 0)+1), names: map[registry.ClusterName]types.UID{},
 	}
 	for i := range f.parts {

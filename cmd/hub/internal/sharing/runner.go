@@ -127,6 +127,9 @@ func (f *Fleet) Drain(ctx context.Context, shard int) error {
 		return err
 	}
 	f.journal.LetGo(f.in(shard))
+	if f.idle != nil && !f.hasShards() {
+		f.idle(ctx)
+	}
 	return nil
 }
 

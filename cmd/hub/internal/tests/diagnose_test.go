@@ -38,7 +38,7 @@ func newDiagnosed(t *testing.T, role string) *diagnosed {
 	c, err := access.New("the hub", cluster.Config())
 	must(t, err)
 	namespace := fleettest.Namespace(t, c, "diagnose-")
-	return &diagnosed{diagnose.Installation{Hub: c, Namespace: namespace, Lease: "mode"}, t}
+	return &diagnosed{diagnose.Installation{Hub: c, Namespace: namespace}, t}
 }
 
 func (d *diagnosed) create(o client.Object, name, kind string, annotations map[string]string) {
@@ -91,47 +91,51 @@ func TestInstallation_CRD(t *testing.T) {
 		gomega.ContainSubstring(string(diagnose.Warning)), gomega.ContainSubstring("cannot report status.version ("), gomega.ContainSubstring("hub install")))
 }
 
-// In Sharded mode the lease of the installation has no end, so the replicas and the holders of the shards decide.
-func TestInstallation_LeaseOfSharded(t *testing.T) {
+// The Leases of the replicas, and the holders of the shards, say whether a hub works.
+func TestInstallation_Replicas(t *testing.T) {
 	t.Parallel()
 	const live, drained, leaving, over = "live", "drained", "leaving", "over"
 	for name, c := range map[string]struct {
-		shards, unheld int // the first replica has the others
+		shards, unheld int // the first replica has the others; shards without that of what runs once
 		replicas       []string
 		want           []diagnose.Level
 		text           string
 	}{
-		"no shards yet":              {0, 0, nil, []diagnose.Level{diagnose.Failure}, "none of them has created the shards yet"},
-		"all live":                   {3, 0, []string{live, live, over}, []diagnose.Level{diagnose.OK}, "2 replicas are live, and all 3"},
-		"a replica is drained":       {3, 0, []string{live, drained}, []diagnose.Level{diagnose.OK}, "1 replica is live, and all 3"},
-		"shards without a holder":    {3, 2, []string{live, over}, []diagnose.Level{diagnose.Warning}, "1 replica is live, and 2 of 3 shards have no live holder"},
-		"no shard has a holder":      {3, 3, []string{live}, []diagnose.Level{diagnose.Failure}, "1 replica is live, and 3 of 3 shards"},
-		"none is live":               {3, 0, []string{over}, []diagnose.Level{diagnose.Failure}, "no replica is live, and 3 of 3 shards"},
-		"the last replica ends":      {3, 0, []string{leaving, over}, []diagnose.Level{diagnose.Failure}, "no replica is live: the replicas that hold the shards are about to end"},
+		"no shards yet":              {0, 0, nil, []diagnose.Level{diagnose.Warning}, "no hub has run in diagnose-"},
+		"all live":                   {3, 0, []string{live, live, over}, []diagnose.Level{diagnose.OK}, "2 replicas are live, and all 4"},
+		"a replica is drained":       {3, 0, []string{live, drained}, []diagnose.Level{diagnose.OK}, "2 replicas are live, and all 4"},
+		"shards without a holder":    {3, 2, []string{live, over}, []diagnose.Level{diagnose.Warning}, "1 replica is live, and 2 of 4 shards have no live holder"},
+		"no shard has a holder":      {3, 4, []string{live}, []diagnose.Level{diagnose.Failure}, "1 replica is live, and 4 of 4 shards"},
+		"none is live":               {3, 0, []string{over}, []diagnose.Level{diagnose.Failure}, "no replica is live, and 4 of 4 shards"},
+		"the last replica ends":      {3, 0, []string{leaving, over}, []diagnose.Level{diagnose.OK}, "1 replica is live, and all 4"},
 		"the drain of all: no drain": {3, 0, []string{drained}, []diagnose.Level{diagnose.OK, diagnose.Warning}, "all live replicas are drained"},
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
 			t.Parallel()
 			d := newDiagnosed(t, "hub")
-			const decade = 10 * 365 * 24 * 60 * 60
-			d.create(leaseOf(d.Namespace+"/clusterfx-sharding", 0, decade), d.Lease, "mode", nil)
+			lease := func(replica int) string { return fmt.Sprintf("hub-%d-0123456789ab", replica) }
 			if c.shards > 0 {
-				d.create(&corev1.ConfigMap{Data: map[string]string{"shards": fmt.Sprint(c.shards), "complete": "true"}}, "clusterfx-sharding", "installation", nil)
+				d.create(&corev1.ConfigMap{Data: map[string]string{"shards": fmt.Sprint(c.shards), "protocol": "1", "complete": "true"}}, "clusterfx-sharding", "installation", nil)
 			}
-			for i := range c.shards {
+			wish := map[string]string{}
+			for i := range (c.shards + 1) * min(c.shards, 1) {
 				record, epoch := &coordinationv1.Lease{}, int32(1)
 				if record.Spec.LeaseTransitions = &epoch; i >= c.unheld {
-					holder := "hub-0/incarnation"
+					holder := lease(0)
 					record.Spec.HolderIdentity = &holder
 				}
 				d.create(record, fmt.Sprint("clusterfx-shard-", i), "record", map[string]string{"clusterfx.dev/shards": fmt.Sprint(c.shards)})
 			}
 			for i, state := range c.replicas {
 				ago := map[string]time.Duration{over: time.Hour}[state]
-				annotations := map[string]map[string]string{drained: {"clusterfx.dev/drain": "true"}, leaving: {"clusterfx.dev/leaving": "true"}}[state]
-				d.create(leaseOf("incarnation", ago, 600), fmt.Sprint("hub-", i), "replica", annotations)
+				annotations := map[string]map[string]string{leaving: {"clusterfx.dev/leaving": "true"}}[state]
+				d.create(leaseOf(lease(i), ago, 600), lease(i), "replica", annotations)
+				if state == drained {
+					wish[fmt.Sprintf("drained.hub-%d", i)] = "true"
+				}
 			}
-			if levels, text := d.finds("lease"); !slices.Equal(levels, c.want) || !strings.Contains(text, c.text) {
+			d.create(&corev1.ConfigMap{Data: wish}, "clusterfx-assignment", "assignment", nil)
+			if levels, text := d.finds("replicas"); !slices.Equal(levels, c.want) || !strings.Contains(text, c.text) {
 				t.Errorf("got %s want %v with: %s", text, c.want, c.text)
 			}
 		})

@@ -74,9 +74,9 @@ func program(t *testing.T, args ...string) string {
 // noApps is the runner of shards without Clusters.
 type noApps struct{}
 
-func (noApps) Warm(context.Context, int) error   { return nil }
+func (noApps) Warm(context.Context, int) error           { return nil }
 func (noApps) Start(context.Context, int, int64, string) {}
-func (noApps) Drain(context.Context, int) error                 { return nil }
+func (noApps) Drain(context.Context, int) error          { return nil }
 
 // startReplica runs a replica until the test ends, or the function that it returns is called.
 func startReplica(t *testing.T, cluster *fleet.Cluster, o replica.Options) (end func()) {
