@@ -170,11 +170,11 @@ func (p *pair) judge() verdict {
 	return v
 }
 
-// worksAgain returns the time at which a replica that was frozen next took a shard.
+// worksAgain returns the time at which a replica that was frozen next got a shard: it takes one, or another replica hands one over.
 func (p *pair) worksAgain(f freeze) time.Time {
 	p.t.Helper()
 	replica := p.replicas[f.pid]
-	events, err := p.hub.AuditEvents(fleet.ByAgent("clusterfx/"+replica+" "), fleet.Since(f.resumed), func(e fleet.AuditEvent) bool {
+	events, err := p.hub.AuditEvents(fleet.ByAgent("clusterfx/"+p.name+"-"), fleet.Since(f.resumed), func(e fleet.AuditEvent) bool {
 		return e.Object.Resource == "leases" && strings.HasPrefix(e.Object.Name, "clusterfx-shard-") && e.Writes() &&
 			e.Response.Code < 300 && strings.Contains(string(e.Body), `"holderIdentity":"`+replica+"-")
 	})
