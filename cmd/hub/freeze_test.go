@@ -23,14 +23,14 @@ type freezing struct {
 	frozen        time.Duration // at least; a freeze lasts until the other hub works
 }
 
-// A leader is frozen for longer than its lease lasts, and continues after the other hub has taken over (F57). Until it
-// leads again, the audit logs of the hub and the remote have no write that it issued after it continued, and no write
-// that arrived more than a second later. Its process survives.
+// The active one of two replicas is frozen for longer than its Lease lasts, and continues after the other one has taken over (F57).
+// Until it takes a shard again, the audit logs of the hub and the remote have no write that it issued after it continued, and no
+// write that arrived more than a second later. Its process survives.
 // Promise: a hub whose lease has expired writes nowhere, also after a freeze.
-func TestFreeze_DeposedLeaderWritesNothing(t *testing.T) {
-	fleettest.Slow(t, "./cmd/hub/internal/lease TestCandidacy_Deposed")
+func TestFreeze_DeposedReplicaWritesNothing(t *testing.T) {
+	fleettest.Slow(t, "./cmd/hub/internal/shards TestModel_AllRules")
 	t.Parallel()
-	how := freezing{pairs: 10, rounds: 10, frozen: 25 * time.Second}
+	how := freezing{pairs: 10, rounds: 20, frozen: 25 * time.Second}
 	f := fleettest.New(t, fleet.Options{Audit: true})
 	names := []string{"edge"}
 	for i := range how.pairs {
@@ -49,16 +49,16 @@ func TestFreeze_DeposedLeaderWritesNothing(t *testing.T) {
 	for _, p := range pairs {
 		total.add(p.judge())
 	}
-	t.Logf("%d leaders were frozen for %s. Writes that arrived more than 1 s after the leader continued: %d; writes that it "+
+	t.Logf("%d active replicas were frozen for %s. Writes that arrived more than 1 s after the replica continued: %d; writes that it "+
 		"issued after it continued: %d; writes in flight: %d. The other hub wrote %s after the freeze (median; maximum %s)",
 		how.pairs*how.rounds, how.frozen, len(total.late), len(total.afterwards), total.onTheWay,
 		total.takeOvers[len(total.takeOvers)/2].Round(100*time.Millisecond), slices.Max(total.takeOvers).Round(100*time.Millisecond))
 	for _, e := range slices.Concat(total.late, total.afterwards) {
-		t.Errorf("a deposed leader writes: %s", e)
+		t.Errorf("a deposed replica writes: %s", e)
 	}
 }
 
-// pair is two hubs, a leader and a standby, with one remote.
+// pair is two replicas of a hub, of which one is active, with one remote.
 type pair struct {
 	t         *testing.T
 	name      string
@@ -86,7 +86,7 @@ func newPair(t *testing.T, hub, edge *fleet.Cluster) *pair {
 		replica := p.name + "-" + side
 		one := startWriter(t, p.name,
 			"run", "--kubeconfig="+kubeconfig, "--allow-cidr=127.0.0.0/8", "--replica-name="+replica,
-			"--alone=false", "--metrics-bind-address=0", "--health-probe-bind-address=0", "--log-level=error",
+			"--alone=false", "--active-replicas=1", "--metrics-bind-address=0", "--health-probe-bind-address=0", "--log-level=error",
 		)
 		p.programs[one.cmd.Process.Pid], p.replicas[one.cmd.Process.Pid] = one, replica
 	}
@@ -95,11 +95,11 @@ func newPair(t *testing.T, hub, edge *fleet.Cluster) *pair {
 
 func (p *pair) freezeAll(how freezing) error {
 	for range how.rounds {
-		leader, err := p.await(func(w written) bool { return time.Since(w.Issued) < time.Second })
+		active, err := p.await(func(w written) bool { return time.Since(w.Issued) < time.Second })
 		if err != nil {
 			return err
 		}
-		f := freeze{pid: leader.By, frozen: time.Now()}
+		f := freeze{pid: active.By, frozen: time.Now()}
 		if err := p.programs[f.pid].cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 			return err
 		}
@@ -155,13 +155,13 @@ func (p *pair) judge() verdict {
 	var v verdict
 	for _, one := range p.programs {
 		one.signal(syscall.SIGTERM)
-		one.expectExit(0) // Both run: the deposed hub is a standby in the same process.
+		one.expectExit(0) // Both run: the deposed replica stands by in the same process.
 	}
 	for _, c := range []*fleet.Cluster{p.hub, p.edge} {
-		events, err := c.AuditEvents(fleet.AuditEvent.Writes, fleet.ByAgent("clusterfx/"+p.name+"-"), notLease)
+		events, err := c.AuditEvents(fleet.AuditEvent.Writes, fleet.ByAgent("clusterfx/"+p.name+"-"), notOfReplicas)
 		must(p.t, err)
 		for _, f := range p.freezes {
-			v.add(f.judge(events, p.replicas[f.pid], p.leadsAgain(f)))
+			v.add(f.judge(events, p.replicas[f.pid], p.worksAgain(f)))
 		}
 	}
 	for _, f := range p.freezes {
@@ -170,12 +170,13 @@ func (p *pair) judge() verdict {
 	return v
 }
 
-// leadsAgain returns the time at which a frozen leader next got the lease.
-func (p *pair) leadsAgain(f freeze) time.Time {
+// worksAgain returns the time at which a replica that was frozen next got a shard: it takes one, or another replica hands one over.
+func (p *pair) worksAgain(f freeze) time.Time {
 	p.t.Helper()
 	replica := p.replicas[f.pid]
-	events, err := p.hub.AuditEvents(fleet.ByAgent("clusterfx/"+replica+" "), fleet.Since(f.resumed), func(e fleet.AuditEvent) bool {
-		return !notLease(e) && e.Writes() && e.Response.Code < 300 && strings.Contains(string(e.Body), `"holderIdentity":"`+replica+"_")
+	events, err := p.hub.AuditEvents(fleet.ByAgent("clusterfx/"+p.name+"-"), fleet.Since(f.resumed), func(e fleet.AuditEvent) bool {
+		return e.Object.Resource == "leases" && strings.HasPrefix(e.Object.Name, "clusterfx-shard-") && e.Writes() &&
+			e.Response.Code < 300 && strings.Contains(string(e.Body), `"holderIdentity":"`+replica+"-")
 	})
 	must(p.t, err)
 	if len(events) == 0 {
@@ -184,8 +185,10 @@ func (p *pair) leadsAgain(f freeze) time.Time {
 	return events[0].Received
 }
 
-// notLease excludes the requests by which hubs try to get the lease.
-func notLease(e fleet.AuditEvent) bool { return e.Object.Resource != "leases" }
+// notOfReplicas excludes the requests by which replicas share the Clusters: each is a compare-and-swap.
+func notOfReplicas(e fleet.AuditEvent) bool {
+	return e.Object.Resource != "leases" && e.Object.Name != "clusterfx-assignment"
+}
 
 func (f *freeze) judge(events []fleet.AuditEvent, replica string, until time.Time) verdict {
 	var v verdict

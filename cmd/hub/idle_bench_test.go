@@ -105,7 +105,7 @@ func idle(b *testing.B, admin client.Client, binary string, args ...string) (res
 	health := fleettest.FreeAddress(b)
 	var log bytes.Buffer
 	cmd := exec.CommandContext(ctx, binary, append([]string{
-		"run", "--alone=false", "--replica-name=hub-0", "--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=" + health,
+		"run", "--alone=false", "--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=" + health,
 	}, args...)...)
 	// As in config/hub, so that the garbage collector works as it does there.
 	cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), "GOMEMLIMIT=920MiB"), &log, &log
@@ -141,10 +141,10 @@ func ready(ctx context.Context, address string) bool {
 	return response.StatusCode == http.StatusOK
 }
 
-// works reports whether the hub is elected, and has reported all Clusters as paused.
+// works reports whether the hub has its shards, and has reported all Clusters as paused.
 func works(ctx context.Context, admin client.Client) bool {
 	var lease coordinationv1.Lease
-	key := client.ObjectKey{Namespace: hubv1.DefaultNamespace, Name: "clusterfx-hub"}
+	key := client.ObjectKey{Namespace: hubv1.DefaultNamespace, Name: "clusterfx-shard-0"}
 	if err := admin.Get(ctx, key, &lease); err != nil || lease.Spec.HolderIdentity == nil {
 		return false
 	}

@@ -97,7 +97,7 @@ func newPlayground(t *testing.T, clusters []*fleet.Cluster) *playground {
 	path := install(t, hub)
 	start(
 		t, "run", "--kubeconfig="+path, "--allow-cidr=127.0.0.0/8", "--metrics-bind-address=0",
-		"--health-probe-bind-address=0", "--alone=false", "--replica-name=hub-0",
+		"--health-probe-bind-address=0",
 	)
 	p := &playground{programs: programs(t), hub: clientFor(t, hub), life: context.WithoutCancel(t.Context())}
 	for _, remote := range clusters[1:] {

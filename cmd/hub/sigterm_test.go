@@ -28,7 +28,7 @@ func TestRun_SIGTERMWithManyRemotes(t *testing.T) {
 	hub, servers, names := manyRemotes(t, remotes)
 	args := []string{
 		"run", "--kubeconfig=" + write(t, hub), "--allow-cidr=127.0.0.0/8", "--allow-duplicate-clusters",
-		"--metrics-bind-address=0", "--health-probe-bind-address=0", "--alone=false", "--replica-name=hub-0", "--log-level=error",
+		"--metrics-bind-address=0", "--health-probe-bind-address=0", "--alone=false", "--log-level=error",
 	}
 	for nodes, silent := range []bool{false, true} {
 		one := start(t, args...)

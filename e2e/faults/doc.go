@@ -74,15 +74,15 @@ A test without a package is in this one; "..." is a row of TestFaults. All tests
 	F47  not applicable: in a remote only modules write, and the field managers are theirs
 	F48  "admission webhook that hangs"; registry/internal/transport TestChain_Deadlines
 	F49  "certificate of the API server not valid yet"; not proven: leases under another clock
-	F50  cmd/hub TestRun_HubAway, TestFreeze_DeposedLeaderWritesNothing; not proven: a clock that is set
+	F50  cmd/hub TestRun_HubAway, TestFreeze_DeposedReplicaWritesNothing; not proven: a clock that is set
 	F51  TestFaults_OfTheHub (too few file descriptors); registry/internal/probe TestIsHubError
 	F52  TestFaults_OfTheHub (no time on the processor), for ten seconds: after that a hub cannot tell;
 	     registry/liveness TestPulse_Starved
 	F53  cmd/hub TestRun_HubAway
-	F54  cmd/hub/app TestRun_LostLease; cmd/hub/internal/lease TestCandidacy_Silence
+	F54  cmd/hub/app TestRun_LostLease; cmd/hub/internal/replica TestReplica_LeaseOfAnAdministratorWithoutContact
 	F55  cmd/hub TestRun_KilledAtRandomMoments, TestRun_LogAndTracesSayWhatTheyAreAbout
 	F56  cmd/hub/app TestRun_Standby; cmd/hub TestRun_SIGTERMWithManyRemotes
-	F57  cmd/hub TestFreeze_DeposedLeaderWritesNothing
+	F57  cmd/hub TestFreeze_DeposedReplicaWritesNothing
 	F58  not proven: two hubs of different clusters do not know of each other
 	F59  cmd/hub TestRun_KilledAtRandomMoments; reconcilers/cluster TestCluster_DeletionIsTakenUpAfterARestart;
 	     not proven: an end at each single write

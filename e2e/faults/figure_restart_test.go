@@ -19,7 +19,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// TestFigure_Restart measures the time from the lease of a restarted hub until all of its remotes are Ready, and
+// TestFigure_Restart measures the time from the Lease of a restarted hub until all of its remotes are Ready, and
 // compares it with a registry that gets the same remotes at once, as in BenchmarkEngage.
 func TestFigure_Restart(t *testing.T) {
 	fleettest.Slow(t, "nothing: figures are measured on an idle machine")
@@ -27,7 +27,7 @@ func TestFigure_Restart(t *testing.T) {
 	on := []string{"one", "two", "three"}
 	var s *stage
 	s = newStage(t, stageOptions{
-		hub: func(o *app.Options) { o.Election = app.Election{Enabled: true} },
+		hub: func(o *app.Options) { o.Alone = false },
 		modules: func(*stopwatch) []registry.Module {
 			return []registry.Module{registry.NewModule("elected", registry.ModuleOptions{HubRuns: registry.WithRemotes, Hub: fx.Invoke(s.noteElection)})}
 		},
@@ -55,7 +55,7 @@ func TestFigure_Restart(t *testing.T) {
 	})
 }
 
-// noteElection records the time at which the hub becomes the leader.
+// noteElection records the time at which the hub gets its Lease, and with it the shards.
 func (s *stage) noteElection(mgr ctrl.Manager) error {
 	return mgr.Add(manager.RunnableFunc(func(context.Context) error {
 		now := time.Now()

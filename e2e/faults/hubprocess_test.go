@@ -39,7 +39,7 @@ func mainOfHub() int {
 	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv(asHub))
 	if err == nil {
 		config.QPS = -1
-		o := app.Options{Config: config}
+		o := app.Options{Config: config, Alone: true}
 		o.Registry.Policy.AllowCIDRs = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 		o.Registry.AllowDuplicates, o.Registry.Replica = true, replica
 		o.Modules = []registry.Module{newStopwatch().module(), burner(), new(mirror).module()}

@@ -41,7 +41,7 @@ type stage struct {
 	options   stageOptions
 	log       *log
 	running   hubs
-	elected   atomic.Pointer[time.Time] // when the running hub became the leader
+	elected   atomic.Pointer[time.Time] // when the running hub got its Lease
 }
 
 // stageOptions configure a stage. The zero value is a hub with the stopwatch as its only module.
@@ -116,9 +116,7 @@ func (s *stage) hubOptions(replica string) app.Options {
 	o.Registry.Policy.AllowCIDRs = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	o.Registry.AllowDuplicates, o.Registry.Replica = true, replica
 	o.Modules = append(o.Modules, s.stopwatch.module(), s.module(replica))
-	if s.options.replicas > 0 {
-		o.Sharing = app.Sharing{Enabled: true, Shards: shardCount}
-	}
+	o.Alone, o.Shards = s.options.replicas == 0, shardCount
 	if s.options.modules != nil {
 		o.Modules = append(o.Modules, s.options.modules(s.stopwatch)...)
 	}

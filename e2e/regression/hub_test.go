@@ -58,7 +58,7 @@ func newHub(t *testing.T, change func(*app.Options)) *hub {
 	h := &hub{t: t, cluster: takeHub(t), scripts: &scripts{}, metrics: prometheus.NewRegistry()}
 	h.Client = fleettest.Client(t, h.cluster, hubv1.AddToScheme)
 	h.options = app.Options{
-		Config: h.cluster.Config(), Modules: []registry.Module{marker(), h.scripts.module(), inventory.Module},
+		Config: h.cluster.Config(), Modules: []registry.Module{marker(), h.scripts.module(), inventory.Module}, Alone: true,
 	}
 	h.options.Registry.Policy, h.options.Registry.AllowDuplicates, h.options.Registry.Metrics = policy, true, h.metrics
 	if change != nil {

@@ -91,7 +91,7 @@ func (s *stage) expectLost(c *chronicle, clusters []hubv1.Cluster, since time.Ti
 
 // A replica is killed whose remotes the other replicas cannot reach: they take its Clusters, and none of them stays Ready.
 func TestSharding_KilledBesideUnreachableRemotes(t *testing.T) {
-	fleettest.Slow(t, "./cmd/hub/internal/audit TestAudit_TakenAndNotReported")
+	fleettest.Slow(t, "./cmd/hub/internal/sharing TestMarks")
 	t.Parallel()
 	s := newStage(t, 12)
 	proxies := s.throughProxies()
@@ -115,41 +115,43 @@ func TestSharding_KilledBesideUnreachableRemotes(t *testing.T) {
 }
 
 // A shard cannot be taken, because its record has been deleted. When its holder is killed, its Clusters are marked within the
-// limit, although one of the two replicas that could do so is frozen, and once, although it resumes. When the record is back, a
-// replica takes the shard, and its report replaces the mark.
+// limit, although the assigner, which marks, is frozen, and once, although it resumes. When the record is back, a replica takes the
+// shard, and its report replaces the mark.
 func TestSharding_ServedByNone(t *testing.T) {
-	fleettest.Slow(t, "./cmd/hub/internal/audit TestAudit_Unserved")
+	fleettest.Slow(t, "./cmd/hub/internal/sharing TestMarks")
 	t.Parallel()
 	s := newStage(t, 20)
 	s.startAll("a", "b", "c")
-	shard := shardOf(s.runBy("a")[0].UID)
+	assigner := s.assigner()
+	victim := s.replicas[s.other(assigner.name)]
+	shard := shardOf(s.runBy(victim.name)[0].UID)
 	var gone []hubv1.Cluster
-	for _, one := range s.runBy("a") {
+	for _, one := range s.runBy(victim.name) {
 		if shardOf(one.UID) == shard {
 			gone = append(gone, one)
 		}
 	}
-	record := s.deleteRecord(shard)
 	c := s.chronicle()
+	victim.freeze() // It would write the record again.
 	began := time.Now()
-	s.replicas["a"].kill()
-	s.replicas["b"].freeze()
+	record := s.deleteRecord(shard)
+	victim.kill()
+	delete(s.replicas, victim.name)
+	assigner.freeze()
 	s.expectLost(c, gone, began)
 	s.expectMarks(c, gone)
-	s.replicas["b"].thaw()
+	assigner.thaw()
 	eventually(t, func() error { // The others have all the rest.
-		if n := len(s.runBy("a")); n != len(gone) {
-			return fmt.Errorf("%d Clusters name the replica that was killed, want %d", n, len(gone))
-		}
-		return nil
+		n := len(s.runBy(victim.name))
+		return errorUnless(n == len(gone), "%d Clusters name the replica that was killed, want %d", n, len(gone))
 	})
-	eventually(t, func() error { return s.hasShards("b") })
+	eventually(t, func() error { return s.hasShards(assigner.name) })
 	s.restore(record)
 	s.expectReady()
-	s.expectWriters("b", "c")
+	s.expectWriters(s.alive()...)
 	s.expectMarks(c, gone)
 	s.expectEvents(gone)
-	s.expectExported("b", "c")
+	s.expectExported(s.alive()...)
 }
 
 // expectMarks fails the test unless these Clusters have been marked, each once, and no others.
@@ -190,8 +192,8 @@ func (s *stage) expectEvents(clusters []hubv1.Cluster) {
 
 func (s *stage) hasShards(name string) error {
 	holders, err := s.holders()
-	for _, holder := range holders {
-		if holder == name {
+	for shard, holder := range holders {
+		if shard != once && holder == name {
 			return nil
 		}
 	}
@@ -221,5 +223,5 @@ func shardOf(uid types.UID) int {
 	hash := fnv.New64a()
 	_, _ = hash.Write([]byte(uid))
 	shard, _ := bits.Mul64(hash.Sum64(), shardCount)
-	return int(shard)
+	return int(shard) + 1
 }

@@ -19,7 +19,7 @@ type write struct {
 	replica string
 	term    int64
 	after   int64 // the highest permission that was seen before, if that is later
-	// without is the request of a write without a permission, as by a hub in leader mode; empty for all others.
+	// without is the request of a write without a permission, as by a hub that is alone; empty for all others.
 	without string
 }
 

@@ -4,6 +4,7 @@ package sharding_test
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"testing"
 	"time"
@@ -14,6 +15,9 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
+
+// pairCount is how many pairs are in different replicas.
+var pairCount = flag.Int("pairs", 200, "TestSharding_Pairs: the number of pairs")
 
 // bothAtWork is how long two Clusters that are one cluster may work at the same time.
 const bothAtWork = 2 * time.Second
@@ -26,7 +30,7 @@ func TestSharding_Pairs(t *testing.T) {
 	s := newStage(t, 0)
 	s.unique = true
 	s.startAll("a", "b")
-	const pairs = 200
+	pairs := *pairCount
 	apart, longest := 0, time.Duration(0)
 	for i := 0; apart < pairs; i++ {
 		began := time.Now()

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -33,8 +34,8 @@ const variable = "CLUSTERFX_SHARDING_REPLICA"
 // settings are what a replica needs.
 type settings struct {
 	Kubeconfig, Name, Metrics, Health, Crash string
-	// Leader makes it a hub in leader mode.
-	Leader bool
+	// Active is how many replicas may run Clusters; 0 for all.
+	Active int
 	// Reads gives it a module that reads, in place of the one that writes.
 	Reads bool
 	// Unique makes one of two remotes that are one cluster a duplicate.
@@ -60,10 +61,7 @@ func runReplica(ctx context.Context, text string) error {
 	defer stop()
 	o := app.Options{
 		Config: config, Modules: []registry.Module{ticker()}, Log: logTo(os.Stderr, s.Name),
-		Sharing: app.Sharing{
-			Enabled: !s.Leader, Shards: shardCount, LeaveTimeout: 20 * time.Second,
-		},
-		Election: app.Election{Enabled: s.Leader, LeaseDuration: 6 * time.Second, RenewDeadline: 4 * time.Second, RetryPeriod: time.Second},
+		Active: s.Active, Shards: shardCount, LeaveTimeout: 20 * time.Second,
 	}
 	if s.Reads {
 		o.Modules = []registry.Module{reader()}
@@ -75,13 +73,13 @@ func runReplica(ctx context.Context, text string) error {
 	return app.Run(ctx, o)
 }
 
-// poison is the name of the Cluster whose app ends its process.
+// poison begins the name of a Cluster whose app ends its process.
 const poison = "poison"
 
 // ticker is a module that writes to its remote all the time, without a look at what it wrote before.
 func ticker() registry.Module {
 	return registry.NewModule("ticker", registry.ModuleOptions{Remote: fx.Invoke(func(p registry.Remote) error {
-		if p.Name == poison {
+		if strings.HasPrefix(string(p.Name), poison) {
 			go func() { panic("the Cluster ends its process") }()
 		}
 		return p.Manager.Add(manager.RunnableFunc(func(ctx context.Context) error {
@@ -127,7 +125,7 @@ type replica struct {
 
 func (s *stage) start(name string) *replica {
 	s.t.Helper()
-	return s.startWith(settings{Name: name, Reads: s.reads, Unique: s.unique})
+	return s.startWith(settings{Name: name, Active: s.active, Reads: s.reads, Unique: s.unique})
 }
 
 func (s *stage) startWith(o settings) *replica {
@@ -164,9 +162,8 @@ func (s *stage) startAll(names ...string) {
 	s.expectWriters(names...)
 }
 
-// kill kills the process, and returns when it has ended.
+// kill kills the process, also a frozen one, and returns when it has ended.
 func (r *replica) kill() {
-	_ = r.cmd.Process.Signal(syscall.SIGCONT)
 	_ = r.cmd.Process.Kill() // It may have ended.
 	<-r.done
 }

@@ -4,6 +4,7 @@ package sharding_test
 
 import (
 	"encoding/json"
+	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -11,9 +12,7 @@ import (
 	"testing"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -88,13 +87,19 @@ func actions() []action {
 	}
 }
 
-// drain changes the annotation of a replica that hub drain sets and hub drain --cancel removes.
+// drain changes the key of the assignment that hub drain sets and hub drain --cancel removes.
 func (s *stage) drain(name string, value any) {
 	s.t.Helper()
-	text, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{"clusterfx.dev/drain": value}}})
+	text, err := json.Marshal(map[string]any{"data": map[string]any{"drained." + name: value}})
 	must(s.t, err)
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.DefaultNamespace, Name: name}}
-	must(s.t, s.admin.Patch(s.t.Context(), lease, client.RawPatch(types.MergePatchType, text)))
+	must(s.t, s.admin.Patch(s.t.Context(), s.assignment(), client.RawPatch(types.MergePatchType, text)))
+}
+
+func (s *stage) assignment() *corev1.ConfigMap {
+	s.t.Helper()
+	wish := &corev1.ConfigMap{}
+	must(s.t, s.admin.Get(s.t.Context(), client.ObjectKey{Namespace: hubv1.DefaultNamespace, Name: "clusterfx-assignment"}, wish))
+	return wish
 }
 
 // pause lets a fault last.
@@ -113,16 +118,29 @@ func (s *stage) other(than string) string {
 	return ""
 }
 
-// leader returns the replica that assigns, or any.
-func (s *stage) leader() *replica {
+// assigner returns the replica that assigns, or any.
+func (s *stage) assigner() *replica {
 	s.t.Helper()
-	var wish corev1.ConfigMap
-	must(s.t, s.admin.Get(s.t.Context(), client.ObjectKey{Namespace: hubv1.DefaultNamespace, Name: "clusterfx-assignment"}, &wish))
-	if one := s.replicas[wish.Data["leader"]]; one != nil {
+	return s.orAny(podOf(s.assignment().Data["assigner"]))
+}
+
+// runsOnce returns the replica with what runs once, which is the one that is active if only one may be, or any.
+func (s *stage) runsOnce() *replica {
+	s.t.Helper()
+	holders, err := s.holders()
+	must(s.t, err)
+	return s.orAny(holders[once])
+}
+
+func (s *stage) orAny(name string) *replica {
+	if one := s.replicas[name]; one != nil {
 		return one
 	}
 	return s.replicas[s.alive()[0]]
 }
+
+// rounds is how often each action is in a plan.
+var rounds = flag.Int("rounds", 10, "TestSharding_RandomActions: how often each action happens")
 
 // plan returns the actions in a random order, each as often as the others, and each permitted at its place.
 func plan(random *rand.Rand, times int) []action {
@@ -144,19 +162,27 @@ func index(all []action, name string) int {
 }
 
 // Whatever happens to the replicas, no write of an earlier permission follows one of a later permission, and each Cluster has a
-// writer soon.
+// writer soon: if all replicas run Clusters, and if one does.
 func TestSharding_RandomActions(t *testing.T) {
 	fleettest.Slow(t, "./cmd/hub/internal/shards TestModel_AllRules")
 	t.Parallel()
-	const clusters, times = 60, 10
+	for _, active := range []int{0, 1} { // One after the other: each has up to six hubs.
+		t.Run(fmt.Sprintf("active=%d", active), func(t *testing.T) { testRandomActions(t, active) })
+	}
+}
+
+func testRandomActions(t *testing.T, active int) {
+	t.Helper()
+	const clusters = 60
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 	s := newStage(t, clusters)
+	s.active = active
 	s.startAll("a", "b", "c")
 	began := time.Now()
 	gaps := map[string][]time.Duration{} // by action
-	for i, one := range plan(random, times) {
+	for i, one := range plan(random, *rounds) {
 		gaps[one.name] = append(gaps[one.name], s.act(i, one, random))
 	}
 	s.expectReady()
@@ -175,13 +201,16 @@ func TestSharding_RandomActions(t *testing.T) {
 	t.Logf("%d writes, %d hand-overs, %d late writes, each sent before its process was frozen: %v", v.writes, v.handovers, len(v.late), v.late)
 }
 
-// act carries out one action, a third of them on the leader, and waits until all replicas write. It returns the longest time of a
-// Cluster without a write.
+// act carries out one action, a third of them on the assigner and a third on the replica with what runs once, and waits until all
+// replicas write that may. It returns the longest time of a Cluster without a write.
 func (s *stage) act(i int, one action, random *rand.Rand) (longest time.Duration) {
 	s.t.Helper()
-	victim := s.leader()
-	if i%3 != 0 {
-		victim = s.replicas[s.alive()[random.IntN(len(s.replicas))]]
+	victim := s.replicas[s.alive()[random.IntN(len(s.replicas))]]
+	switch i % 3 {
+	case 0:
+		victim = s.assigner()
+	case 1:
+		victim = s.runsOnce()
 	}
 	began := time.Now()
 	one.do(s, victim)

@@ -17,7 +17,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -68,6 +67,7 @@ type stage struct {
 	proxies  map[string]*fault.Proxy // between a replica and the hub's API server
 	frozen   map[string]int          // how often a replica was frozen
 	added    int                     // replicas
+	active   int                     // how many replicas may run Clusters; 0 for all
 	reads    bool                    // the module of the replicas reads, and does not write
 	unique   bool                    // two remotes that are one cluster are duplicates; otherwise many are addresses of one API server
 }
@@ -103,8 +103,6 @@ func newStageOf(t testing.TB, o stageOptions) *stage {
 	s.admin = fleettest.Client(t, s.hub, hubv1.AddToScheme)
 	fleettest.InstallCRDs(t, s.hub.Config())
 	must(t, s.admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubv1.DefaultNamespace}}))
-	// As a hub in leader mode has left it. The first replica waits if it is missing.
-	must(t, s.admin.Create(t.Context(), &coordinationv1.Lease{ObjectMeta: leaderLease()}))
 	for i := range o.servers {
 		one, err := f.Create(t.Context(), fmt.Sprintf("remote-%d", i))
 		must(t, err)
