@@ -120,9 +120,9 @@ func TestRun_RefusesToStart(t *testing.T) {
 		want    string
 	}{
 		"without a Config":      {app.Options{}, "a hub needs the Config of its API server"},
-		"without an API server": {app.Options{Config: unreachable}, "connection refused; check --kubeconfig and --context"},
-		"without the CRD":       {app.Options{Config: edge.Config()}, "kubectl apply --server-side -k https://github.com/clusterfx/clusterfx/config/crd"},
-		"without rights":        {app.Options{Config: anonymous(h.cluster.Config())}, "denies the hub its permissions: check its credentials"},
+		"without an API server": {app.Options{Config: unreachable, Alone: true}, "connection refused; check --kubeconfig and --context"},
+		"without the CRD":       {app.Options{Config: edge.Config(), Alone: true}, "kubectl apply --server-side -k https://github.com/clusterfx/clusterfx/config/crd"},
+		"without rights":        {app.Options{Config: anonymous(h.cluster.Config()), Alone: true}, "denies the hub its permissions: check its credentials"},
 		"with one module twice": {h.options(hubModule(nil), hubModule(nil)), `"tester" is in the hub twice`},
 		"with a module in need": {h.options(hubModule(fx.Invoke(func(*strings.Builder) {}))), "hub_test.go:"},
 		"with a remote in need": {h.options(registry.NewModule("needy", registry.ModuleOptions{Remote: fx.Invoke(func(*strings.Builder) {})})), `module "needy": `},

@@ -11,7 +11,6 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
-	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // deadlock is a transport that blocks every write of the status of a Cluster until release, and ignores the context: it

@@ -4,7 +4,6 @@ package app_test
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -20,7 +19,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
-	"github.com/clusterfx/clusterfx/cmd/hub/app"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/modules"
@@ -289,10 +287,10 @@ func TestRBAC_Refused(t *testing.T) {
 		"-o=table":         "use yaml or json",
 		"--modules=invent": "it has inventory",
 		"all":              "rbac takes no arguments",
-		"--impersonate-apps --apps-namespace=kube-system":                            "use a namespace that holds nothing else",
-		"--impersonate-apps --apps-namespace=kube-public":                            "use a namespace that holds nothing else",
-		"--impersonate-apps --apps-namespace=clusterfx-system":                       "use a namespace that holds nothing else",
-		"--impersonate-apps --apps-namespace=A":                                      `--apps-namespace="A" is not a name`,
+		"--impersonate-apps --apps-namespace=kube-system":      "use a namespace that holds nothing else",
+		"--impersonate-apps --apps-namespace=kube-public":      "use a namespace that holds nothing else",
+		"--impersonate-apps --apps-namespace=clusterfx-system": "use a namespace that holds nothing else",
+		"--impersonate-apps --apps-namespace=A":                `--apps-namespace="A" is not a name`,
 	} {
 		code, _, problems := h.execute(modules.All(), append([]string{"rbac"}, strings.Fields(args)...)...)
 		if code == 0 || !strings.Contains(problems, want) {

@@ -17,11 +17,11 @@ func TestOptions_NoCBOR(t *testing.T) { //nolint:paralleltest // The features ar
 	for _, one := range []features.Feature{features.ClientsAllowCBOR, features.ClientsPreferCBOR} {
 		t.Run(string(one), func(t *testing.T) {
 			featurestesting.SetFeatureDuringTest(t, one, true)
-			_, err := Options{Config: &rest.Config{}}.withDefaults()
+			_, err := Options{Config: &rest.Config{}, Alone: true}.withDefaults()
 			testkit.ErrorHas(t, err, "unset the environment variable KUBE_FEATURE_"+string(one))
 		})
 	}
-	if _, err := (Options{Config: &rest.Config{}}).withDefaults(); err != nil {
+	if _, err := (Options{Config: &rest.Config{}, Alone: true}).withDefaults(); err != nil {
 		t.Errorf("without the features: got error %v", err)
 	}
 }

@@ -59,11 +59,10 @@ func (l *life) isAssigner(now shards.Instant) bool {
 	return slices.Contains(live, l.me) && (assigner == l.me || !slices.Contains(live, assigner))
 }
 
-// assign reads the assignment after a conflict.
 func (l *life) assign(ctx context.Context, next assignment) error {
 	written, err := l.store.putMap(ctx, encodeAssignment(next), next.version)
 	if errors.Is(err, errConflict) {
-		written, err = l.store.getMap(ctx, assignmentName)
+		return errNotYet // The watch delivers the change.
 	}
 	if err != nil {
 		return err

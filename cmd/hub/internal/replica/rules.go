@@ -21,7 +21,7 @@ func Rules() []rbacv1.PolicyRule {
 		},
 		{
 			APIGroups: []string{""}, Resources: []string{configMaps}, ResourceNames: []string{assignmentName},
-			Verbs: []string{"get", "list", "watch", verbPatch},
+			Verbs: []string{"list", "watch", verbPatch},
 		},
 	}
 }

@@ -64,7 +64,7 @@ clusterfx_shard_handovers_total 1
 # TYPE clusterfx_shard_takes_total counter
 clusterfx_shard_takes_total{apps="cold"} 2
 clusterfx_shard_takes_total{apps="warm"} 1
-# HELP clusterfx_shards Shards of the installation.
+# HELP clusterfx_shards Shards of the installation that have Clusters: all but shard 0, which is what runs once.
 # TYPE clusterfx_shards gauge
 clusterfx_shards 16
 `
