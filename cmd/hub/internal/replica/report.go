@@ -32,11 +32,12 @@ func (r *Replica) HolderOf(uid types.UID) (pod string) {
 	return pod
 }
 
-// Check gates writes to the management cluster: it matches ErrNotActive unless the Lease is valid and this replica has a shard.
+// Check gates writes to the management cluster: it matches ErrNotActive unless the Lease is valid, and this replica has a shard or
+// builds its apps to take it, whose crashes are recorded, too.
 func (r *Replica) Check() error {
 	err := ErrNotActive
 	r.read(func(l *life) {
-		if l.machine.IsFresh(present()) && len(l.machine.Held()) > 0 {
+		if l.machine.IsFresh(present()) && l.machine.IsActive() {
 			err = nil
 		}
 	})

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /*
-Package sharing makes a hub run what its replica has: it stands between package replica, which knows no Cluster, and the
+Package fleet makes a hub run what its replica has: it stands between package replica, which knows no Cluster, and the
 reconciler of Clusters, which knows no shard.
 
-	fleet, err := sharing.New(sharing.Options{Config: config, Namespace: ns, Replica: pod, ...})
+	fleet, err := fleet.New(fleet.Options{Config: config, Namespace: ns, Replica: pod, ...})
 	registry.Options{Gate: fleet.Gate, ...}
 	fx.Supply(fx.Annotate(fleet, fx.As(new(cluster.Share))))
 	fleet.Attach(remotes, mgr.GetCache(), journal)
@@ -29,4 +29,4 @@ left. One that has missed its deadline is neither. The empty name is for writes 
 Gate the registry reads holds of deletes, and IsAlive says whose holds a live replica takes over. Clusters whose runner has ended
 are marked (marks.go).
 */
-package sharing
+package fleet
