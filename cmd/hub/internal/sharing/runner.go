@@ -105,14 +105,12 @@ func (f *Fleet) Drain(ctx context.Context, shard int) error {
 	if err := f.await(ctx, all); err != nil { // Before the end of the apps, which cancels writes.
 		return err
 	}
-	if err := f.change(ctx, shard, part{role: cluster.RoleNone}); err != nil {
-		return err
-	}
-	if err := f.await(ctx, all); err != nil {
-		return err
-	}
+	err = f.change(ctx, shard, part{role: cluster.RoleNone})
 	f.journal.LetGo(f.in(shard))
-	return nil
+	if err != nil {
+		return err
+	}
+	return f.await(ctx, all)
 }
 
 // journalPatience bounds the delay of a start. After it no app is a suspect: the hub must not stop for its API server, and starts

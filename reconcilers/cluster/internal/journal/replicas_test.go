@@ -77,6 +77,16 @@ func TestReplicas_TwoAtATime(t *testing.T) {
 	if all := record(); all["poison"].By != "a" || all["poison.warm"].By != "b" {
 		t.Fatalf("got the records %+v, want a start of each", all)
 	}
+	c := start("c")
+	c.take(t, 0, "")
+	c.beginIn(t, "healthy", 0)
+	c.LetGo(all)
+	eventually(t, func() error {
+		if all := record(); len(all) != 2 || all["poison.warm"].By != "b" {
+			return fmt.Errorf("got the records %+v after a replica has let go, want those of the others", all)
+		}
+		return nil
+	})
 	a.crash()
 	b.crash()
 	b = start("b")
