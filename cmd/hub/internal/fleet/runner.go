@@ -120,13 +120,14 @@ func (f *Fleet) Drain(ctx context.Context, shard int) error {
 	if err := f.await(ctx, all); err != nil { // Before the end of the apps, which cancels writes.
 		return err
 	}
-	if err := f.change(ctx, shard, part{role: cluster.RoleNone}); err != nil {
+	err = f.change(ctx, shard, part{role: cluster.RoleNone})
+	f.journal.LetGo(f.in(shard))
+	if err != nil {
 		return err
 	}
 	if err := f.await(ctx, all); err != nil {
 		return err
 	}
-	f.journal.LetGo(f.in(shard))
 	if f.idle != nil && !f.hasShards() {
 		f.idle(ctx)
 	}

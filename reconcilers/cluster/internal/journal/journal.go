@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -212,12 +211,21 @@ func (j *Journal) Acquit(name string) {
 	j.update(name, later, (*entry).acquit)
 }
 
-// LetGo leaves the records of Clusters to the replica that has them next.
+// LetGo leaves the records of Clusters to the replica that has them next. Those of apps that were built only are removed.
 func (j *Journal) LetGo(has func(uid types.UID) bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for _, p := range j.parts {
-		maps.DeleteFunc(p.records, func(uid types.UID, _ entry) bool { return has(uid) })
+		for uid, e := range p.records {
+			switch {
+			case !has(uid):
+			case j.isWarm(e):
+				p.records[uid] = entry{}
+				j.wakeWithin(later)
+			default:
+				delete(p.records, uid)
+			}
+		}
 	}
 }
 
