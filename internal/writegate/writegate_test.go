@@ -104,3 +104,41 @@ func guarded(t *testing.T, c *fleet.Cluster, check func() error) kubernetes.Inte
 	must(t, err)
 	return set
 }
+
+type sent func() error
+
+func (f sent) RoundTrip(*http.Request) (*http.Response, error) { return nil, f() }
+
+// A write is counted before the gate is asked, and until it has a response or is refused. A read is not counted.
+func TestGate_Count(t *testing.T) {
+	t.Parallel()
+	n, total := 0, 0
+	shut := false
+	g := &Gate{
+		Count: func() func() {
+			n, total = n+1, total+1
+			return func() { n-- }
+		},
+		Check: func() error {
+			if n != 1 {
+				t.Errorf("%d writes are counted when the gate is asked, want 1", n)
+			}
+			if shut {
+				return errShut
+			}
+			return nil
+		},
+	}
+	g.Next = sent(func() error { return errors.New("sent") })
+	for _, method := range []string{http.MethodPut, http.MethodPatch, http.MethodGet} {
+		request, err := http.NewRequestWithContext(t.Context(), method, "https://hub/api", nil)
+		must(t, err)
+		if _, err := g.RoundTrip(request); err == nil || shut && !errors.Is(err, errShut) {
+			t.Errorf("%s returns %v", method, err)
+		}
+		shut = method == http.MethodPut
+	}
+	if n != 0 || total != 2 {
+		t.Errorf("%d of %d writes are counted after their responses, want 0 of 2", n, total)
+	}
+}

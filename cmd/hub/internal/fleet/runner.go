@@ -111,7 +111,7 @@ func (f *Fleet) Drain(ctx context.Context, shard int) error {
 	if shard == shards.Once {
 		allEnded := f.once.end(ctx, f.stop)
 		f.log.Info("This replica no longer runs what runs once", "allHasEnded", allEnded)
-		return context.Cause(ctx)
+		return f.once.awaitWrites(ctx)
 	}
 	all, err := f.clustersOf(ctx, shard)
 	if err != nil {

@@ -79,7 +79,7 @@ func (s *testHub) options(once registry.Turn) hubOptions {
 // turns is a turn that a test ends. The next one begins at once.
 type turns struct {
 	mu   sync.Mutex
-	now  context.Context
+	now  context.Context //nolint:containedctx // Ends with the turn.
 	stop context.CancelCauseFunc
 }
 
@@ -105,6 +105,8 @@ func (t *turns) Await(ctx context.Context) (lasts context.Context, ended func(),
 }
 
 func (t *turns) Check() error { return nil }
+
+func (t *turns) Count() func() { return func() {} }
 
 // run runs a manager of a hub with parts, until the test ends or end is called.
 func (s *testHub) run(option fx.Option) (end func()) {

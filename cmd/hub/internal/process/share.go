@@ -42,6 +42,9 @@ func newShare(o Options, alive func() error) (*share, error) {
 		LeaveTimeout: o.LeaveTimeout, StopTimeout: o.Registry.Limits.StopTimeout, Alive: alive, Log: o.Log.WithName("replica"),
 		ForgetAfter: o.ForgetAfter,
 		Idle: func(ctx context.Context) {
+			if s.fleet.Check() != nil {
+				return // Its Lease is lost.
+			}
 			if err := partreport.Forget(ctx, s.hub, o.CredentialsNamespace, o.Registry.Replica); err != nil {
 				o.Log.Error(err, "Failed to remove the report of the state of hub parts of a replica without Clusters")
 			}
