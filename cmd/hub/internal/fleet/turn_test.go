@@ -27,29 +27,31 @@ func TestTurn(t *testing.T) {
 		if _, _, err := one.Await(ctx); !errors.Is(err, context.Canceled) {
 			t.Errorf("the wait ends with %v", err)
 		}
-		awaited := make(chan func(), 2)
-		var lasts context.Context
+		type turnNow struct {
+			lasts context.Context //nolint:containedctx // Ends with the turn.
+			ended func()
+		}
+		awaited := make(chan turnNow, 1)
 		go func() {
-			var ended func()
-			lasts, ended, _ = one.Await(t.Context())
-			awaited <- ended
+			lasts, ended, _ := one.Await(t.Context())
+			awaited <- turnNow{lasts, ended}
 		}()
 		synctest.Wait()
 		closed = nil
 		one.begin(t.Context())
 		one.begin(t.Context()) // It has begun.
-		ended := <-awaited
+		first := <-awaited
 		must(t, one.Check())
-		must(t, lasts.Err())
+		must(t, first.lasts.Err())
 		go func() {
-			time.Sleep(time.Minute)
-			ended()
+			<-time.After(time.Minute)
+			first.ended()
 		}()
 		began := time.Now()
 		if !one.end(t.Context(), time.Hour) || time.Since(began) != time.Minute {
 			t.Errorf("the end comes after %s, want when all has ended", time.Since(began))
 		}
-		testkit.ErrorIs(t, context.Cause(lasts), registry.ErrStandby, "the end of the turn")
+		testkit.ErrorIs(t, context.Cause(first.lasts), registry.ErrStandby, "the end of the turn")
 		if !one.end(t.Context(), 0) {
 			t.Error("a turn that has ended ends")
 		}
@@ -75,11 +77,9 @@ func TestTurn_AwaitsWrites(t *testing.T) {
 		answered := one.Count()
 		done := make(chan error, 1)
 		go func() { done <- one.awaitWrites(t.Context()) }()
-		time.Sleep(time.Minute)
-		select {
-		case <-done:
+		<-time.After(time.Minute)
+		if len(done) > 0 {
 			t.Error("a write is in flight")
-		default:
 		}
 		answered()
 		must(t, <-done)
