@@ -40,7 +40,7 @@ func newTestHub(t *testing.T) *testHub {
 	c := fleettest.Cluster(t, "hub")
 	fleettest.InstallCRDs(t, c.Config())
 	hub := fleettest.Client(t, c, hubv1.AddToScheme)
-	s := &testHub{Client: hub, t: t, cluster: c, name: "leader-" + rand.String(5)}
+	s := &testHub{Client: hub, t: t, cluster: c, name: "once-" + rand.String(5)}
 	must(t, hub.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.name}}))
 	return s
 }

@@ -103,7 +103,7 @@ func New(mgr ctrl.Manager, key client.ObjectKey, replica string) (*Journal, erro
 	return j, nil
 }
 
-// NeedLeaderElection is true: only the leader uses the journal, and records its end before it releases the lease.
+// NeedLeaderElection is true, so that the manager ends it in this order: after the caches and beside the reconciler.
 func (j *Journal) NeedLeaderElection() bool { return true }
 
 // Begin returns when the record would survive a crash. It fails when ctx ends, a write fails, or at once while the last has
