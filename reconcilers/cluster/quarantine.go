@@ -39,6 +39,7 @@ func NewJournal(mgr ctrl.Manager, s Settings) (*Journal, error) {
 
 type suspects interface {
 	Suspicion(ctx context.Context, name string, uid types.UID, term int64) (journal.Suspicion, error)
+	Name(name string, uid types.UID)
 	Acquit(name string)
 	Forget(name string)
 }
@@ -50,8 +51,9 @@ type noSuspects struct{} // noSuspects is the journal of a hub that has none.
 func (noSuspects) Suspicion(context.Context, string, types.UID, int64) (journal.Suspicion, error) {
 	return journal.Suspicion{}, nil
 }
-func (noSuspects) Acquit(string) {}
-func (noSuspects) Forget(string) {}
+func (noSuspects) Name(string, types.UID) {}
+func (noSuspects) Acquit(string)          {}
+func (noSuspects) Forget(string)          {}
 
 // Crash is an end of the hub's process by an app.
 type Crash struct {

@@ -67,6 +67,9 @@ func (r *reconciler) actAs(ctx context.Context, cluster *hubv1.Cluster) (runs bo
 	r.memory.of(cluster.Name).noteRole(cluster, role, runner, time.Now())
 	switch {
 	case role == RoleRunner:
+		if !cluster.DeletionTimestamp.IsZero() {
+			r.suspects.Name(cluster.Name, cluster.UID)
+		}
 		return true, ctrl.Result{}, nil
 	case role == RoleWarm && cluster.DeletionTimestamp.IsZero():
 		result, err = r.keepWarm(ctx, cluster)

@@ -120,7 +120,9 @@ func (p *process) feed(changes []change) {
 	for _, c := range changes {
 		switch v := c.value.(type) {
 		case Record:
-			if shard, err := strconv.Atoi(strings.TrimPrefix(c.key, kindRecord)); err == nil && shard <= p.count {
+			shard, err := strconv.Atoi(strings.TrimPrefix(c.key, kindRecord))
+			version, _ := strconv.Atoi(v.Version)
+			if err == nil && shard <= p.count && version > p.deleted[shard] { // Else it is the response to an earlier write.
 				p.machine.SeeRecord(shard, v)
 			}
 		case Lease:
@@ -137,6 +139,7 @@ func (p *process) feed(changes []change) {
 				shard, _ := strconv.Atoi(number)
 				last, _ := c.before.(Record)
 				if known, _ := strconv.Atoi(p.machine.shards[shard].record.Version); known < c.number {
+					p.deleted[shard] = c.number
 					p.machine.Deleted(shard, last)
 				}
 				if s := &p.machine.shards[shard]; s.held == 0 && p.machine.omit[ruleRecordsRemain] {

@@ -62,6 +62,7 @@ type process struct {
 	horizon   map[string]time.Time // up to which each watch has delivered
 	inFlight  map[int]int
 	built     map[int]bool
+	deleted   map[int]int // when a record was deleted, as a place in the history
 	busy      map[string]bool
 	wished    wish
 	active    int // the setting of this process
@@ -175,7 +176,7 @@ func (p *process) reincarnate() {
 	before := p.machine
 	p.machine = New(me, p.count, timing())
 	p.machine.omit = p.w.omit
-	p.built, p.busy = map[int]bool{}, map[string]bool{}
+	p.built, p.busy, p.deleted = map[int]bool{}, map[string]bool{}, map[int]int{}
 	p.seen, p.wished = map[string]int{}, wish{}
 	if before != nil && p.w.omit[ruleNewIncarnation] { // It keeps its shards.
 		p.machine.shards = before.shards

@@ -107,7 +107,7 @@ func (s *apiServer) drain(pod string, drained bool) {
 func (s *apiServer) remove(key, expected string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if versionOf(s.objects[key]) == expected {
+	if expected != "" && versionOf(s.objects[key]) == expected {
 		s.set(key, nil)
 	}
 }

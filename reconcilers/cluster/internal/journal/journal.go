@@ -229,10 +229,23 @@ func (j *Journal) LetGo(has func(uid types.UID) bool) {
 	}
 }
 
-// Forget removes the record of a Cluster that is gone.
+// Name says which Cluster has a name, for a Forget without a Suspicion before.
+func (j *Journal) Name(name string, uid types.UID) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if _, isKnown := j.names[name]; !isKnown {
+		j.names[name] = uid
+	}
+}
+
+// Forget removes the record of a Cluster that is gone, also if it has not been read yet.
 func (j *Journal) Forget(name string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	if uid, isKnown := j.names[name]; isKnown {
+		in := j.partOf(uid)
+		in.records[uid] = in.records[uid] // It is empty if it has not been read.
+	}
 	j.update(name, later, remove)
 	delete(j.names, name)
 	delete(j.survived, name)

@@ -210,3 +210,21 @@ func TestReplicas_TakeIsBounded(t *testing.T) {
 	p.line.set(nil, nil)
 	eventually(t, func() error { return p.Begin(t.Context(), "x", false) })
 }
+
+// A process that meets a Cluster only when it is deleted removes the record that the process before has left.
+func TestJournal_ForgetsWhatItNeverStarted(t *testing.T) {
+	t.Parallel()
+	start, record := journaling(t)
+	before := start("")
+	before.beginIn(t, "a", 0)
+	before.crash()
+	next := start("")
+	next.Name("a", "a")
+	next.Forget("a")
+	eventually(t, func() error {
+		if e, isLeft := record()["a"]; isLeft {
+			return fmt.Errorf("the record %+v is left", e)
+		}
+		return nil
+	})
+}
