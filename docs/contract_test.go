@@ -62,7 +62,7 @@ func TestDocs_Promises(t *testing.T) {
 // Each test that a row of the protocol names exists, and each row names one.
 func TestDocs_Protocol(t *testing.T) {
 	t.Parallel()
-	const page = "docs/design/runners.md"
+	const page = "docs/design/replicas.md"
 	text, ok := pages(t)[page]
 	if !ok {
 		t.Errorf("there is no page %s", page)

@@ -47,7 +47,7 @@ func newProcess(s *site) *process {
 }
 
 func (p *process) options(r *run) app.Options {
-	o := app.Options{Config: p.site.hub.config(p.account), Log: p.log.logger(), Modules: p.site.options.modules}
+	o := app.Options{Config: p.site.hub.config(p.account), Log: p.log.logger(), Modules: p.site.options.modules, Alone: true}
 	o.Registry.Replica = "hubtest"
 	o.Registry.Policy.AllowCIDRs = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	o.Registry.ModuleConfigs = slices.Clone(p.site.options.configs)

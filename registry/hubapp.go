@@ -34,7 +34,7 @@ type HubPart struct {
 	fx.In
 
 	Registry *Registry
-	// Manager runs controllers and other runnables. Those that need leader election wait until this hub leads.
+	// Manager runs controllers and other runnables.
 	Manager ctrl.Manager
 	// Client reads from the part's cache, APIReader from the hub's API server.
 	Client    client.Client

@@ -33,6 +33,8 @@ type Turn interface {
 	// only if the work takes too long.
 	Await(ctx context.Context) (turn context.Context, ended func(), err error)
 	Check() error // Check matches ErrStandby outside of a turn. It is called before each write, and must not block.
+	// Count is called before Check, and its result when the write has a response or was not sent. It must not block.
+	Count() (answered func())
 }
 
 // turnOf returns nil for a hub part that runs all the time.

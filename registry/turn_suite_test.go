@@ -53,6 +53,8 @@ func (s *turns) Await(ctx context.Context) (context.Context, func(), error) {
 }
 
 // Check returns nil while the gate is open.
+func (s *turns) Count() func() { return func() {} }
+
 func (s *turns) Check() error {
 	if s.open.Load() {
 		return nil

@@ -39,7 +39,7 @@ func TestScripts(t *testing.T) {
 
 // The scripts in testdata/drain drain replicas.
 func TestScripts_Drain(t *testing.T) {
-	fleettest.Slow(t, "./cmd/hub/internal/tests TestHub")
+	fleettest.Slow(t, "./cmd/hub/internal/replica TestReplica_AllDrained")
 	t.Parallel()
 	playScripts(t, "drain", fleettest.Borrow(t, pool.Hub), fleettest.Borrow(t, pool.Remote), fleettest.Borrow(t, pool.Remote))
 }

@@ -91,7 +91,7 @@ func (s *stage) expectLost(c *chronicle, clusters []hubv1.Cluster, since time.Ti
 
 // A replica is killed whose remotes the other replicas cannot reach: they take its Clusters, and none of them stays Ready.
 func TestSharding_KilledBesideUnreachableRemotes(t *testing.T) {
-	fleettest.Slow(t, "./cmd/hub/internal/sharing TestMarks")
+	fleettest.Slow(t, "./cmd/hub/internal/fleet TestMarks_Pass")
 	t.Parallel()
 	s := newStage(t, 12)
 	proxies := s.throughProxies()
@@ -118,7 +118,7 @@ func TestSharding_KilledBesideUnreachableRemotes(t *testing.T) {
 // limit, although the assigner, which marks, is frozen, and once, although it resumes. When the record is back, a replica takes the
 // shard, and its report replaces the mark.
 func TestSharding_ServedByNone(t *testing.T) {
-	fleettest.Slow(t, "./cmd/hub/internal/sharing TestMarks")
+	fleettest.Slow(t, "./cmd/hub/internal/fleet TestMarks_Pass")
 	t.Parallel()
 	s := newStage(t, 20)
 	s.startAll("a", "b", "c")

@@ -99,7 +99,7 @@ func (s *stage) holders() (map[int]string, error) {
 // A Cluster whose app ends its process by a panic does so three times at most, if the processes start again at once, and each panic
 // counts. One that ends each of three replicas before one starts again is quarantined after these three crashes.
 func TestSharding_Poison(t *testing.T) {
-	fleettest.Slow(t, "./cmd/hub/internal/sharing TestFleet_Suspects")
+	fleettest.Slow(t, "./cmd/hub/internal/fleet TestFleet_Suspects")
 	t.Parallel()
 	s := newStage(t, 6)
 	s.startAll("a", "b", "c")

@@ -25,8 +25,8 @@ func For(cause string) string {
 	return " for " + cause
 }
 
-// Entry is the value of a key in the ConfigMap: all holds of a Cluster under its UID, or under KeyOf.
-type Entry struct {
+// Kept is the value of a key in the ConfigMap: all holds of a Cluster under its UID, or under KeyOf.
+type Kept struct {
 	// Term numbers the replicas that have had the Cluster; zero for a hub alone, and under KeyOf.
 	Term  int64            `json:"term,omitempty"`
 	Holds map[string]Saved `json:"holds"` // Holds has them by id.
@@ -68,22 +68,22 @@ type Saved struct {
 // errEntry does not quote the entry, which has texts of remotes.
 var errEntry = errors.New("it has no holds of deletes")
 
-// Parse reads the Text of an Entry.
-func Parse(text string) (Entry, error) {
-	var e Entry
+// Parse reads the Text of a Kept.
+func Parse(text string) (Kept, error) {
+	var e Kept
 	if json.Unmarshal([]byte(text), &e) != nil || len(e.Holds) == 0 {
-		return Entry{}, errEntry
+		return Kept{}, errEntry
 	}
 	for _, one := range e.Holds {
 		if one.Module == "" || one.Resource == "" {
-			return Entry{}, errEntry
+			return Kept{}, errEntry
 		}
 	}
 	return e, nil
 }
 
 // Text returns the value in the ConfigMap.
-func (e Entry) Text() (string, error) {
+func (e Kept) Text() (string, error) {
 	text, err := json.Marshal(e)
 	if err != nil {
 		return "", fmt.Errorf("encode holds of deletes: %w", err)
@@ -92,8 +92,8 @@ func (e Entry) Text() (string, error) {
 }
 
 // Read returns the entries of the ConfigMap by key, also beside an error for those that it cannot read.
-func Read(from *corev1.ConfigMap) (map[string]Entry, error) {
-	all := map[string]Entry{}
+func Read(from *corev1.ConfigMap) (map[string]Kept, error) {
+	all := map[string]Kept{}
 	var problems []error
 	for _, key := range slices.Sorted(maps.Keys(from.Data)) {
 		entry, err := Parse(from.Data[key])
@@ -107,7 +107,7 @@ func Read(from *corev1.ConfigMap) (map[string]Entry, error) {
 }
 
 // ByID returns the holds of all entries.
-func ByID(entries map[string]Entry) map[string]Saved {
+func ByID(entries map[string]Kept) map[string]Saved {
 	all := map[string]Saved{}
 	for _, entry := range entries {
 		maps.Copy(all, entry.Holds)

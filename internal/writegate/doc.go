@@ -4,7 +4,7 @@
 Package writegate is a transport that refuses requests which may change something while this process may not write.
 
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return &writegate.Gate{Next: next, Check: candidacy.Check}
+		return &writegate.Gate{Next: next, Check: replica.Check}
 	})
 
 Reads and reviews of the own permissions pass. Events are answered like an API server that refuses them, since recorders keep and

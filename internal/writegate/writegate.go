@@ -18,6 +18,8 @@ type Gate struct {
 	Next http.RoundTripper
 	// Check must not block.
 	Check func() error
+	// Count is called before Check, and its result when the request has a response or was not sent. Default: no call.
+	Count func() (answered func())
 	// Refuse answers a refused request, and must close its body. Default: the error of Check.
 	Refuse func(*http.Request, error) (*http.Response, error)
 }
@@ -26,6 +28,9 @@ type Gate struct {
 func (g *Gate) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodOptions || isReview(r) {
 		return g.Next.RoundTrip(r)
+	}
+	if g.Count != nil {
+		defer g.Count()()
 	}
 	if err := g.Check(); err != nil {
 		return Refuse(r, err, g.Refuse)

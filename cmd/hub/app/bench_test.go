@@ -214,7 +214,7 @@ func (s *benchHub) watcher() registry.Module {
 }
 
 func (s *benchHub) options() app.Options {
-	o := app.Options{Config: s.hub.Config(), Modules: []registry.Module{s.watcher()}}
+	o := app.Options{Config: s.hub.Config(), Modules: []registry.Module{s.watcher()}, Alone: true}
 	o.Registry.Policy.AllowCIDRs = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	o.Registry.AllowDuplicates = true
 	o.Config.Wrap(s.count)

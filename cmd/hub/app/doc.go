@@ -8,7 +8,7 @@ own, with the commands, flags and logs of the stock hub, is
 
 Modules of clusterfx are added by name, or with modules.All. Tests run a hub in their process:
 
-	err := app.Run(ctx, app.Options{Config: config, Modules: []registry.Module{podcount.Module}})
+	err := app.Run(ctx, app.Options{Config: config, Modules: []registry.Module{podcount.Module}, Alone: true})
 
 The hub is one fx App, and each module's hub part another, which may ask for what registry.HubPart lists, for
 cluster.Settings, and for fx.Shutdowner, which ends the hub with an exit code. An unnamed value belongs to the hub's

@@ -22,6 +22,6 @@ func ExampleMain() {
 // A hub as a part of another program, or of a test. It ends when the context ends.
 func ExampleRun() {
 	_ = func(ctx context.Context, management *rest.Config) error {
-		return app.Run(ctx, app.Options{Config: management, Modules: modules.All()})
+		return app.Run(ctx, app.Options{Config: management, Modules: modules.All(), Alone: true})
 	}
 }

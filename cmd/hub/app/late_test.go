@@ -8,8 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/clusterfx/clusterfx/e2e/fault"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/clusterfx/clusterfx/e2e/fault"
 )
 
 // A replica that is late to renew its Lease starts fewer apps at the same time, until it renews the Lease in time again.

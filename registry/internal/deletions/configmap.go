@@ -62,7 +62,7 @@ func short(h ledger.Held) []string {
 }
 
 // heldIn returns the Holds of an entry, sorted by id.
-func heldIn(entry holds.Entry, replica string) (all []ledger.Held) {
+func heldIn(entry holds.Kept, replica string) (all []ledger.Held) {
 	for _, id := range slices.Sorted(maps.Keys(entry.Holds)) {
 		h := entry.Holds[id]
 		all = append(all, ledger.Held{
@@ -76,8 +76,8 @@ func heldIn(entry holds.Entry, replica string) (all []ledger.Held) {
 
 // StoreContent is what a Store has.
 type StoreContent struct {
-	Values  map[string]string      // Values are the entries as they were written, by key.
-	Entries map[string]holds.Entry // Entries are those that can be read.
+	Values  map[string]string     // Values are the entries as they were written, by key.
+	Entries map[string]holds.Kept // Entries are those that can be read.
 	// Annotations allow deletes.
 	Annotations map[string]string
 	// Version changes with each write; see Store. Empty if nothing was ever stored.

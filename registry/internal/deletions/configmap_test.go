@@ -26,7 +26,7 @@ func longest(t *testing.T, i int) string {
 		Names: []string{name(60), name(317), "a<b"}, Granted: 1_000_000, Used: 1_000_000, Note: strings.Repeat("x", 100),
 	})
 	testkit.Equal(t, strings.Join(h.Names, " "), name(60)+" a<b", "the names that fit")
-	text, err := holds.Entry{Term: 1_000_000, Holds: map[string]holds.Saved{name(63): h}}.Text()
+	text, err := holds.Kept{Term: 1_000_000, Holds: map[string]holds.Saved{name(63): h}}.Text()
 	must(t, err)
 	return text
 }

@@ -18,20 +18,20 @@ A delete of a collection is first a dry run, limited to the objects that are lef
 delete more. A held delete is sent as a dry run, too: a module that does not know that an object is gone would ask
 without end. So is a repeated delete by name, for the UID. No other responses are read, but those of deletes by name.
 
-With Options.IsAlive several processes use one Store, and targets move between them:
+A Store has an entry with all Holds of a target, under the UID of its Cluster, and one of each process with its Holds of
+the hub and of the fleet. A process writes only its own entries, whole; what else it finds there, such as a late write,
+the next upkeep replaces. With Options.IsAlive several processes use one Store, and targets move between them:
 
-  - A Hold of a target belongs to the process that has it. Term numbers the visits of a target; before the first
-    delete of a visit its Holds are read again, and what was known before has no effect.
-  - A Hold of the hub or fleet belongs to the process whose limit was exceeded. When that is no longer alive, another
-    takes it over, with a new id and no allowance.
-  - A process writes only entries that belong to it; a late write is repaired by the next upkeep. One that loses a
-    target drops its Holds without a write.
+  - A process with a target reads its entry before the first delete of its term, in place of what it knew. One that loses
+    a target drops its Holds without a write.
+  - When a process is no longer alive, another takes over its Holds of the hub and fleet, with new ids and no allowance.
   - Without the target, deletes are refused with the error of Term.
 
-A ConfigMapStore keeps the Holds in a ConfigMap of the hub, a key for each. A Hold that cannot be decoded is an error, because
-forgetting it would let deletes pass. An operator allows deletes with an annotation of the ConfigMap or of the Cluster.
+A ConfigMapStore writes entries by merge patches without a version; only a take-over compares it. An entry that cannot be
+decoded is an error, because forgetting it would let deletes pass. An operator allows deletes with an annotation of the
+ConfigMap or of the Cluster.
 
-Counts do not move: limits begin again with each visit, unless a Hold is in force, and those of the hub and fleet are
+Counts do not move: limits begin again with each term, unless a Hold is in force, and those of the hub and fleet are
 each process's.
 */
 package deletions

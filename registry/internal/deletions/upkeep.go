@@ -283,15 +283,15 @@ func (g *Guard) encode(key string, more ...ledger.Held) (string, error) {
 }
 
 // entries returns what the Store shall have, under one key or all. It needs g.mu.
-func (g *Guard) entries(only string, more ...ledger.Held) map[string]holds.Entry {
-	all := map[string]holds.Entry{}
+func (g *Guard) entries(only string, more ...ledger.Held) map[string]holds.Kept {
+	all := map[string]holds.Kept{}
 	for _, h := range append(g.ledger.Holds(), more...) {
 		p := g.placeFor(&h)
 		if only != "" && p.key != only {
 			continue
 		}
 		if all[p.key].Holds == nil {
-			all[p.key] = holds.Entry{Term: p.term, Holds: map[string]holds.Saved{}}
+			all[p.key] = holds.Kept{Term: p.term, Holds: map[string]holds.Saved{}}
 		}
 		all[p.key].Holds[h.ID] = savedOf(h)
 	}

@@ -109,7 +109,7 @@ func (l *Run) config() *rest.Config {
 	config.UserAgent = fmt.Sprintf("clusterfx/%s/hub/%s/%d", l.Replica, l.part.module.Name, l.Number)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		if l.part.module.Turn != nil { // No layer waits between this gate and the connection.
-			next = &writegate.Gate{Next: next, Check: l.mayWrite, Refuse: transport.RefuseWrite}
+			next = &writegate.Gate{Next: next, Check: l.mayWrite, Count: l.part.module.Turn.Count, Refuse: transport.RefuseWrite}
 		}
 		return &fencedTransport{next: next, fence: l.Context(), deletes: l.decideDeletes}
 	})

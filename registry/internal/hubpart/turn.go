@@ -17,6 +17,7 @@ import (
 type Turn interface {
 	Await(ctx context.Context) (turn context.Context, ended func(), err error)
 	Check() error
+	Count() (answered func())
 }
 
 // turn is one turn, or, for a part without a Turn, the time of the hub.

@@ -14,7 +14,7 @@ import (
 
 func TestEntry(t *testing.T) {
 	t.Parallel()
-	want := holds.Entry{Term: 7, Holds: map[string]holds.Saved{"quota-deployments-aaaa": {
+	want := holds.Kept{Term: 7, Holds: map[string]holds.Saved{"quota-deployments-aaaa": {
 		Module: "quota", Group: "apps", Resource: "deployments", Cluster: "edge", Fleet: true, Cause: "tenant-a",
 		Since:   metav1.NewTime(time.Unix(1e9, 0)),
 		Deleted: 20, More: 3, Names: []string{"a/b"}, Granted: 5, Spent: 4, Used: 5,

@@ -170,7 +170,7 @@ func (o *options) bind(cmd *cobra.Command) {
 	set.IntVar(&o.clusters, "clusters", 2, "Number of remotes")
 	set.IntVar(&o.nodes, "nodes", 3, "Number of simulated Nodes in each remote, with some simulated Pods on each")
 	set.IntVar(&o.replicas, "replicas", 1,
-		"Number of replicas of the hub. With more than one, each is a process, and they share the Clusters as with run --replicas-mode=Sharded")
+		"Number of replicas of the hub. With more than one, each is a process, and they share the Clusters as with run --active-replicas=0")
 	set.StringVar(&o.provider, "provider", string(fleet.Processes),
 		"How to run the clusters: processes (kube-apiserver and etcd on this machine) or kind (nodes in Docker)")
 	set.StringVar(&o.image, "image", "", "Node image for kind. Default: the default image of kind")

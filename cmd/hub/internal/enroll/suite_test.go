@@ -61,7 +61,7 @@ func newClusters(t *testing.T, allowed ...netip.Prefix) *clusters {
 	raw, err := clientcmd.Load(s.remote.Kubeconfig())
 	must(t, err)
 	s.entry = raw.Clusters[raw.Contexts[raw.CurrentContext].Cluster]
-	o := app.Options{Config: s.hub.Config(), Modules: modules.All()}
+	o := app.Options{Config: s.hub.Config(), Modules: modules.All(), Alone: true}
 	o.Registry.Policy.AllowCIDRs = allowed
 	testkit.Background(t, func(ctx context.Context) error { return app.Run(ctx, o) })
 	return s

@@ -115,8 +115,8 @@ func (w *Writer) Start(ctx context.Context) error {
 		case <-ctx.Done():
 		case <-w.Leaving:
 		}
-		if w.Check != nil && w.Check() != nil {
-			return nil // A standby has no report.
+		if isStandby := w.Check != nil && w.Check() != nil; isStandby {
+			return nil // It has no report.
 		}
 		if err := Forget(ctx, w.Client, w.Namespace, w.Replica); err != nil {
 			w.Log.Info("Failed to remove the report of the state of hub parts", "configMap", Name, "error", err.Error())

@@ -8,28 +8,15 @@ controller-runtime manager, the registry with an App per remote and per hub part
 
 Run binds its addresses and asks the API server for the cluster's id and for Cluster objects; a hub that cannot work
 says why and does not start. fx starts the manager last and stops it first (runner.go). A hub part that fails is
-retried, and the hub works without it; a manager that ends by itself ends the hub. The registry needs the lease, so
-that all apps have ended before the lease is released, within the 30 s of Kubernetes.
+retried, and the hub works without it; a manager that ends by itself ends the hub.
 
-A hub with leader election lives in terms (term.go). A term owns everything that can act, and begins as a standby with
-filled caches:
-
-	standby ──lease──> leader ──stopped──> everything ends, the lease is released, Run returns
-	   ^                  │
-	   └─ a new term ─────┘ lease lost: the gate closes, everything ends
-
-A gate before every client refuses writes unless this hub leads at that moment (package lease): neither a standby, nor
-the remains of a term, nor a process that was frozen can write. After the loss of the lease Run waits for a healthy
-API server and builds a new App in the same process, alive and not ready. If a part of the old term has not stopped in
-time, Run returns an error: two Apps must not act at once. Without Options.Election there is one term and no gate; the
-hub works while its API server is away (watchretry.go).
-
-A hub whose replicas share the remotes works when the installation has the Lease of leader mode (package mode);
-/readyz?verbose names what it waits for. One of the replicas leads, elected by a lease with the suffix -leader
-(leadership.go), and runs registration (onleader.go) and hub parts that run Once. Losing that ends only these.
+A hub is a replica (share.go), unless Options.Alone. It fills its caches, and then its share decides what it runs: apps, hub parts
+beside remotes, and what runs once, such as registration, for which each turn has a manager (once.go). A gate before every client
+refuses writes while that is not its turn, so neither a standby nor a process that was frozen can write. A lost Lease ends apps and turns;
+the manager, its caches and the ports stay. When ctx ends, the hub hands over first, while everything runs, and stops then, within
+[EndsWithin]. A hub that is alone has no gate, and works while its API server is away (watchretry.go).
 
 Run leaves the process's global state alone (signals, klog, loggers), so that two hubs can run in a test; App.Wait of fx would
-take over signals (shutdown.go). Addresses belong to Run and not to a term, so that Kubernetes does not restart a process that
-starts over. The lease is outside of the manager, which returns without its runnables when it loses its own election.
+take over signals (shutdown.go).
 */
 package process

@@ -88,7 +88,7 @@ func (c *runsOnce) newManager(work, lasts context.Context) (ctrl.Manager, error)
 		return &watchRetry{next: next, log: c.options.Log}
 	})
 	options.config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return &writegate.Gate{Next: next, Check: func() error { return checkWhile(lasts, c.options.once) }}
+		return &writegate.Gate{Next: next, Check: func() error { return checkWhile(lasts, c.options.once) }, Count: c.options.once.Count}
 	})
 	options.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return c.hub.GetRESTMapper(), nil }
 	return ctrl.NewManager(options.config, options.Options)

@@ -40,7 +40,7 @@ func newTestHub(t *testing.T) *testHub {
 	c := fleettest.Cluster(t, "hub")
 	fleettest.InstallCRDs(t, c.Config())
 	hub := fleettest.Client(t, c, hubv1.AddToScheme)
-	s := &testHub{Client: hub, t: t, cluster: c, name: "leader-" + rand.String(5)}
+	s := &testHub{Client: hub, t: t, cluster: c, name: "once-" + rand.String(5)}
 	must(t, hub.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.name}}))
 	return s
 }
@@ -79,7 +79,7 @@ func (s *testHub) options(once registry.Turn) hubOptions {
 // turns is a turn that a test ends. The next one begins at once.
 type turns struct {
 	mu   sync.Mutex
-	now  context.Context
+	now  context.Context //nolint:containedctx // Ends with the turn.
 	stop context.CancelCauseFunc
 }
 
@@ -105,6 +105,8 @@ func (t *turns) Await(ctx context.Context) (lasts context.Context, ended func(),
 }
 
 func (t *turns) Check() error { return nil }
+
+func (t *turns) Count() func() { return func() {} }
 
 // run runs a manager of a hub with parts, until the test ends or end is called.
 func (s *testHub) run(option fx.Option) (end func()) {

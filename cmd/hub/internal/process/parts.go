@@ -67,7 +67,7 @@ func (o hubOptions) hubParts(settings cluster.Settings) registry.HubPartOptions 
 
 // AppOptions returns the hub's App for tools that look at its graph. It cannot be built.
 func AppOptions(modules []registry.Module) (fx.Option, error) {
-	o, err := Options{Config: &rest.Config{}, Modules: modules}.withDefaults()
+	o, err := Options{Config: &rest.Config{}, Modules: modules, Alone: true}.withDefaults()
 	if err != nil {
 		return nil, err
 	}

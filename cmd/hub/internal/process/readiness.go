@@ -36,7 +36,7 @@ func (r *readiness) check(*http.Request) error {
 	return nil
 }
 
-// notRunning is for /readyz?verbose, without messages (the port needs no authentication) and parts that wait for leadership.
+// notRunning is for /readyz?verbose, without messages (the port needs no authentication) and parts that stand by.
 func notRunning(parts []state.HubPartStatus) []string {
 	var notes []string
 	for _, one := range parts {

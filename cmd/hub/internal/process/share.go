@@ -11,9 +11,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/fleet"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/partreport"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/sharing"
 	"github.com/clusterfx/clusterfx/reconcilers/cluster"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/eventseries"
@@ -21,7 +21,7 @@ import (
 
 // share is this hub's part among its replicas. A hub that is alone has no fleet.
 type share struct {
-	fleet   *sharing.Fleet
+	fleet   *fleet.Fleet
 	cancel  context.CancelFunc
 	leaving chan struct{} // closed when this replica begins to leave the others
 	ended   chan struct{} // closed when the fleet has ended
@@ -36,12 +36,15 @@ func newShare(o Options, alive func() error) (*share, error) {
 	}
 	s.leaving = make(chan struct{})
 	var err error
-	s.fleet, err = sharing.New(sharing.Options{
+	s.fleet, err = fleet.New(fleet.Options{
 		Config: o.Config, Namespace: o.CredentialsNamespace, Replica: o.Registry.Replica, Labels: o.Labels, Active: o.Active,
 		Count: o.Shards, Timing: shards.Timing{Duration: o.LeaseDuration, Deadline: o.RenewDeadline, Retry: o.RetryPeriod},
 		LeaveTimeout: o.LeaveTimeout, StopTimeout: o.Registry.Limits.StopTimeout, Alive: alive, Log: o.Log.WithName("replica"),
 		ForgetAfter: o.ForgetAfter,
 		Idle: func(ctx context.Context) {
+			if s.fleet.Check() != nil {
+				return // Its Lease is lost.
+			}
 			if err := partreport.Forget(ctx, s.hub, o.CredentialsNamespace, o.Registry.Replica); err != nil {
 				o.Log.Error(err, "Failed to remove the report of the state of hub parts of a replica without Clusters")
 			}
@@ -94,7 +97,7 @@ func (s *share) attach(remotes *registry.Registry, mgr ctrl.Manager, journal *cl
 	if err := metrics.Register(s.fleet); err != nil {
 		return fmt.Errorf("register the metrics of a replica: %w", err)
 	}
-	return mgr.Add(s.fleet.Marks(mgr.GetClient(), eventseries.ByNote(mgr.GetEventRecorder(sharing.MarkManager), mgr.GetScheme())))
+	return mgr.Add(s.fleet.Marks(mgr.GetClient(), eventseries.ByNote(mgr.GetEventRecorder(fleet.MarkManager), mgr.GetScheme())))
 }
 
 func (s *share) start(ctx context.Context) {

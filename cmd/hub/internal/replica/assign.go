@@ -49,14 +49,19 @@ func (l *life) readPins() {
 	l.pins, l.pinned = pins, time.Now()
 }
 
-// isAssigner: this replica is the assigner and has read everything, or the assigner is not live. It needs l.mu.
+// isAssigner: this replica has read everything, and is the assigner, or the assigner is not live, or stands by while this replica is
+// active: the assigner writes to the management cluster, too. It needs l.mu.
 func (l *life) isAssigner(now shards.Instant) bool {
 	if !l.view.hasLeases || !l.view.hasWishes {
 		return false
 	}
 	live := l.machine.Live(now)
 	assigner := l.view.assignment.assigner
-	return slices.Contains(live, l.me) && (assigner == l.me || !slices.Contains(live, assigner))
+	standsBy := func(name string) bool {
+		return !slices.ContainsFunc(l.view.records, func(r shards.Record) bool { return r.Holder == name })
+	}
+	return slices.Contains(live, l.me) &&
+		(assigner == l.me || !slices.Contains(live, assigner) || standsBy(assigner) && !standsBy(l.me))
 }
 
 func (l *life) assign(ctx context.Context, next assignment) error {

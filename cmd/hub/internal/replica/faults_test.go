@@ -157,14 +157,14 @@ func TestReplica_DoesNotFit(t *testing.T) {
 	testkit.ErrorIs(t, w.start("b").wait(), ErrProtocol, "with an earlier protocol")
 }
 
-// The leader replaces an assignment that was deleted, and an assignment that names no live replica.
+// The assigner replaces an assignment that was deleted, and an assignment that names no live replica.
 func TestReplica_AssignmentIsRestored(t *testing.T) {
 	t.Parallel()
 	w, a, b := startPair(t)
 	w.deleteAssignment()
 	eventually(t, "an assignment", func() bool { return len(w.assignment().names) == fewShards+1 })
 	w.writeAssignment(assignment{names: make([]string, fewShards+1), assigner: "unknown"})
-	eventually(t, "a leader and replicas for all shards", func() bool {
+	eventually(t, "an assigner and replicas for all shards", func() bool {
 		now := w.assignment()
 		pod := shards.PodOf(now.assigner)
 		return (pod == "a" || pod == "b") && !slices.Contains(now.names, "")
@@ -172,7 +172,7 @@ func TestReplica_AssignmentIsRestored(t *testing.T) {
 	w.expectShared(a, b)
 }
 
-// The leader removes the Lease of a replica that has ended long ago, unless it is in a record.
+// The assigner removes the Lease of a replica that has ended a while ago, unless it is in a record.
 func TestReplica_LeaseInARecordStays(t *testing.T) {
 	t.Parallel()
 	w := newInstallation(t, 1)

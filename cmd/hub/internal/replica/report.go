@@ -14,16 +14,13 @@ import (
 // ErrNotActive says that this replica has no shard, or cannot know that its Lease is valid.
 var ErrNotActive = errors.New("this replica of the hub is not active")
 
-// read calls f with the life, while nothing in it changes; it returns false without one. It does not block.
-func (r *Replica) read(f func(*life)) bool {
-	l := r.life.Load()
-	if l == nil {
-		return false
+// read calls f with the life, if there is one, while nothing in it changes. It does not block.
+func (r *Replica) read(f func(*life)) {
+	if l := r.life.Load(); l != nil {
+		l.mu.RLock()
+		defer l.mu.RUnlock()
+		f(l)
 	}
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	f(l)
-	return true
 }
 
 // HolderOf returns the Pod that holds a Cluster's shard, as far as this replica knows; may be empty.
@@ -32,11 +29,12 @@ func (r *Replica) HolderOf(uid types.UID) (pod string) {
 	return pod
 }
 
-// Check gates writes to the management cluster: it matches ErrNotActive unless the Lease is valid and this replica has a shard.
+// Check gates writes to the management cluster: it matches ErrNotActive unless the Lease is valid, and this replica has a shard or
+// builds its apps to take it, whose crashes are recorded, too.
 func (r *Replica) Check() error {
 	err := ErrNotActive
 	r.read(func(l *life) {
-		if l.machine.IsFresh(present()) && len(l.machine.Held()) > 0 {
+		if l.machine.IsFresh(present()) && l.machine.IsActive() {
 			err = nil
 		}
 	})

@@ -99,7 +99,7 @@ func TestAssign_Few(t *testing.T) {
 	}
 }
 
-// Two leaders with the same knowledge assign alike, in whichever order they list the candidates.
+// Two assigners with the same knowledge assign alike, in whichever order they list the candidates.
 func TestAssign_OrderOfCandidates(t *testing.T) {
 	t.Parallel()
 	a := Assign(make([]string, many+1), candidates(1, 2, 3), nil, 0)

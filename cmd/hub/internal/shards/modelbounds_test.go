@@ -90,7 +90,7 @@ func exceeds(t *testing.T, h history, limit time.Duration) (gap time.Duration) {
 	return gap
 }
 
-// A crash, also of the leader, leaves no Cluster without a writer for longer than 20 s, apart from the time that its app
+// A crash, also of the assigner, leaves no Cluster without a writer for longer than 20 s, apart from the time that its app
 // takes to be built.
 func TestModel_Crash(t *testing.T) {
 	t.Parallel()

@@ -51,7 +51,7 @@ func (w *fleet) draw() {
 			names[i] = w.anyName()
 		}
 		before, _ := w.server.get(kindWish).(wish)
-		_, _ = w.server.write(kindWish, wish{names: names, leader: before.leader}, anyVersion)
+		_, _ = w.server.write(kindWish, wish{names: names, assigner: before.assigner}, anyVersion)
 	case faultTidy:
 		objects := w.server.all()
 		for _, key := range slices.Sorted(maps.Keys(objects)) {

@@ -4,6 +4,7 @@ package shards
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -298,8 +299,8 @@ func (p *process) send(x write) {
 // forgetAfter is how long a Lease is unchanged before the assigner removes it. It is shorter than in a hub.
 const forgetAfter = 20 * time.Second
 
-// lead assigns if the assigner is not live, without a gate: several assigners at a time must do no harm.
-func (p *process) lead() {
+// keepAssigned assigns if the assigner is not live, without a gate: several assigners at a time must do no harm.
+func (p *process) keepAssigned() {
 	for {
 		p.wait(900*time.Millisecond + p.random(200*time.Millisecond))
 		if p.hangs() {
@@ -308,9 +309,9 @@ func (p *process) lead() {
 		p.mu.Lock()
 		now, live := p.now(), p.machine.Live(p.now())
 		before := p.wished
-		mayLead := p.machine.isFresh(now) && !p.machine.leaving && (before.leader == p.machine.me || !slices.Contains(live, before.leader))
+		mayAssign := p.machine.isFresh(now) && !p.machine.leaving && (before.assigner == p.machine.me || !slices.Contains(live, before.assigner))
 		p.mu.Unlock()
-		if mayLead {
+		if mayAssign {
 			p.assign()
 			p.cleanUp()
 		}
@@ -325,8 +326,8 @@ func (p *process) assign() {
 		candidates = append(candidates, Candidate{Name: name})
 	}
 	before := p.wished
-	next := wish{names: Assign(p.machine.Current(now), candidates, nil, p.active), leader: p.machine.me, version: before.version}
-	isSame := len(candidates) == 0 || before.leader == next.leader && slices.Equal(before.names, next.names)
+	next := wish{names: Assign(p.machine.Current(now), candidates, nil, p.active), assigner: p.machine.me, version: before.version}
+	isSame := len(candidates) == 0 || before.assigner == next.assigner && slices.Equal(before.names, next.names)
 	p.mu.Unlock()
 	if isSame {
 		return
@@ -355,7 +356,8 @@ func (p *process) cleanUp() {
 		}
 	}
 	p.mu.Unlock()
-	for name, version := range old {
+	for _, name := range slices.Sorted(maps.Keys(old)) {
+		version := old[name]
 		_, _ = p.call(func() (any, error) {
 			p.w.server.remove(kindLease+name, version)
 			return Lease{}, nil

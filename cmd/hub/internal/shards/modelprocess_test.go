@@ -88,7 +88,7 @@ func (w *fleet) start(name string, count int) *process {
 	w.mu.Unlock()
 	p.spawn(p.renew)
 	p.spawn(p.decide)
-	p.spawn(p.lead)
+	p.spawn(p.keepAssigned)
 	for _, c := range w.clusters {
 		p.spawn(func() { p.work(c) })
 	}

@@ -142,10 +142,10 @@ func (s *apiServer) violation() string {
 }
 
 type wish struct {
-	names   []string
-	leader  string // the assigner
-	drained map[string]bool
-	version string
+	names    []string
+	assigner string
+	drained  map[string]bool
+	version  string
 }
 
 func versionOf(value any) string {

@@ -8,6 +8,11 @@ func (m *Machine) HolderOf(shard int) string { return m.shards[shard].record.Hol
 // IsFresh reports whether the Lease was renewed so recently that no other replica can have ended this one.
 func (m *Machine) IsFresh(now Instant) bool { return m.isFresh(now) }
 
+// IsActive reports whether this incarnation holds a shard, or builds its apps to hold it.
+func (m *Machine) IsActive() bool {
+	return len(m.where(func(s *shard) bool { return s.held != 0 || s.warmth != cold })) > 0
+}
+
 // LiveHolder returns the incarnation that holds a shard and renews its Lease, as known here, or "". For a write to a remote, ask Gate.
 func (m *Machine) LiveHolder(shard int, now Instant) string {
 	holder := m.shards[shard].record.Holder

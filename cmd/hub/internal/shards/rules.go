@@ -2,7 +2,7 @@
 
 package shards
 
-type rule string // rule has its reason in docs/design/runners.md.
+type rule string // rule has its reason in docs/design/replicas.md.
 
 // A Machine keeps all of them; only tests leave one out.
 const (

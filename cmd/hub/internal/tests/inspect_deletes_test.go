@@ -27,7 +27,7 @@ func TestAllow_AtTheSameTime(t *testing.T) {
 	const id, other, known = "mirror-configmaps-aaaa", "mirror-secrets-bbbb", "mirror-pods-cccc"
 	hub, err := access.New("the hub", fleettest.Cluster(t, "hub").Config())
 	must(t, err)
-	text, err := holds.Entry{Holds: map[string]holds.Saved{
+	text, err := holds.Kept{Holds: map[string]holds.Saved{
 		id:    {Module: "mirror", Resource: "configmaps", Deleted: 20, More: 30, Granted: 7, Spent: 3, Used: 7},
 		other: {Module: "mirror", Resource: "secrets", Deleted: 20, More: 9},
 		known: {Module: "mirror", Resource: "pods", Deleted: 20, More: 9, Granted: 5, Spent: 4, Used: 5},

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -104,7 +103,7 @@ func New(mgr ctrl.Manager, key client.ObjectKey, replica string) (*Journal, erro
 	return j, nil
 }
 
-// NeedLeaderElection is true: only the leader uses the journal, and records its end before it releases the lease.
+// NeedLeaderElection is true, so that the manager ends it in this order: after the caches and beside the reconciler.
 func (j *Journal) NeedLeaderElection() bool { return true }
 
 // Begin returns when the record would survive a crash. It fails when ctx ends, a write fails, or at once while the last has
@@ -212,12 +211,21 @@ func (j *Journal) Acquit(name string) {
 	j.update(name, later, (*entry).acquit)
 }
 
-// LetGo leaves the records of Clusters to the replica that has them next.
+// LetGo leaves the records of Clusters to the replica that has them next. Those of apps that were built only are removed.
 func (j *Journal) LetGo(has func(uid types.UID) bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for _, p := range j.parts {
-		maps.DeleteFunc(p.records, func(uid types.UID, _ entry) bool { return has(uid) })
+		for uid, e := range p.records {
+			switch {
+			case !has(uid):
+			case j.isWarm(e):
+				p.records[uid] = entry{}
+				j.wakeWithin(later)
+			default:
+				delete(p.records, uid)
+			}
+		}
 	}
 }
 

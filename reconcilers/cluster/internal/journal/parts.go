@@ -134,7 +134,7 @@ func (j *Journal) text(e entry) string {
 
 // replaces: a higher term is of a later holder, and another replica may build the app, too.
 func (j *Journal) replaces(is, e entry) bool {
-	return j.replica == "" || e.gone || is.Term <= e.Term && !(j.isWarm(e) && e.isEmpty() && is.By != j.replica)
+	return j.replica == "" || e.gone || is.Term <= e.Term && (!j.isWarm(e) || !e.isEmpty() || is.By == j.replica)
 }
 
 // diff returns what a patch of the ConfigMap shall change; nil removes a key. The caller holds mu.

@@ -77,6 +77,16 @@ func TestReplicas_TwoAtATime(t *testing.T) {
 	if all := record(); all["poison"].By != "a" || all["poison.warm"].By != "b" {
 		t.Fatalf("got the records %+v, want a start of each", all)
 	}
+	c := start("c")
+	c.take(t, 0, "")
+	c.beginIn(t, "healthy", 0)
+	c.LetGo(all)
+	eventually(t, func() error {
+		if all := record(); len(all) != 2 || all["poison.warm"].By != "b" {
+			return fmt.Errorf("got the records %+v after a replica has let go, want those of the others", all)
+		}
+		return nil
+	})
 	a.crash()
 	b.crash()
 	b = start("b")
@@ -153,13 +163,20 @@ func TestReplicas_LateWrites(t *testing.T) {
 	late.beginIn(t, "a", 1)
 	late.beginIn(t, "unknown", 1)
 	p.suspectIn(t, "unknown", 2) // It has no record.
-	for _, write := range []func(){func() {}, func() { late.Forget("a") }} {
-		write()
+	for _, removes := range []bool{false, true} {
+		if removes {
+			late.Forget("a")
+			eventually(t, func() error {
+				if e, isLeft := record()["a"]; isLeft {
+					return fmt.Errorf("the earlier holder has not removed %+v", e)
+				}
+				return nil
+			})
+		}
+		for _, name := range others { // The response shows the late write.
+			p.beginIn(t, name, 2)
+		}
 		eventually(t, func() error {
-			for _, name := range others { // The response shows the late write.
-				p.beginIn(t, name, 2)
-				p.End(registry.ClusterName(name))
-			}
 			all := record()
 			if _, isLeft := all["unknown"]; isLeft || all["a"].Term != 2 || all["a"].By != "b" {
 				return fmt.Errorf("got the records %+v, want that of b alone", all)

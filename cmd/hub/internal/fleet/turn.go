@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package sharing
+package fleet
 
 import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/clusterfx/clusterfx/registry"
@@ -13,7 +14,8 @@ import (
 
 // turn is when this replica runs something. It begins and ends many times.
 type turn struct {
-	check func() error // matches registry.ErrStandby when it is not this replica's turn, by the gate
+	check  func() error // returns an error when it is not this replica's turn, by the gate
+	writes atomic.Int64 // writes that may be in flight
 
 	mu      sync.Mutex
 	current *tenure       // nil between two turns
@@ -58,6 +60,20 @@ func (t *turn) Check() error {
 		return fmt.Errorf("%w: %w", registry.ErrStandby, err)
 	}
 	return nil
+}
+
+// Count is that of registry.Turn.
+func (t *turn) Count() (answered func()) {
+	t.writes.Add(1)
+	return sync.OnceFunc(func() { t.writes.Add(-1) })
+}
+
+// awaitWrites returns when no write is in flight, or ctx ends.
+func (t *turn) awaitWrites(ctx context.Context) error {
+	for t.writes.Load() > 0 && ctx.Err() == nil {
+		pause(ctx, warmEvery)
+	}
+	return context.Cause(ctx)
 }
 
 // begin does nothing during a turn.

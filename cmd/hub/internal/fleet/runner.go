@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package sharing
+package fleet
 
 import (
 	"context"
@@ -111,7 +111,7 @@ func (f *Fleet) Drain(ctx context.Context, shard int) error {
 	if shard == shards.Once {
 		allEnded := f.once.end(ctx, f.stop)
 		f.log.Info("This replica no longer runs what runs once", "allHasEnded", allEnded)
-		return context.Cause(ctx)
+		return f.once.awaitWrites(ctx)
 	}
 	all, err := f.clustersOf(ctx, shard)
 	if err != nil {
@@ -120,13 +120,14 @@ func (f *Fleet) Drain(ctx context.Context, shard int) error {
 	if err := f.await(ctx, all); err != nil { // Before the end of the apps, which cancels writes.
 		return err
 	}
-	if err := f.change(ctx, shard, part{role: cluster.RoleNone}); err != nil {
+	err = f.change(ctx, shard, part{role: cluster.RoleNone})
+	f.journal.LetGo(f.in(shard))
+	if err != nil {
 		return err
 	}
 	if err := f.await(ctx, all); err != nil {
 		return err
 	}
-	f.journal.LetGo(f.in(shard))
 	if f.idle != nil && !f.hasShards() {
 		f.idle(ctx)
 	}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package writegate
+
+import (
+	"errors"
+	"net/http"
+	"os"
+	"testing"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
+)
+
+func TestMain(m *testing.M) { os.Exit(fleettest.Main(m, fleettest.NoLeaks())) }
+
+var must = testkit.Must
+
+const namespace = metav1.NamespaceDefault
+
+var errShut = errors.New("this process may not write")
+
+// A closed gate lets reads and reviews of the own permissions pass, and answers events as an API server that refuses them.
+func TestGate(t *testing.T) {
+	t.Parallel()
+	server := fleettest.Cluster(t, "hub")
+	open, closed := guarded(t, server, func() error { return nil }), guarded(t, server, func() error { return errShut })
+
+	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "guard-"}}
+	_, err := closed.CoreV1().ConfigMaps(namespace).Create(t.Context(), config, metav1.CreateOptions{})
+	testkit.ErrorIs(t, err, errShut, "a create")
+	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, "UNHEARD-OF"} {
+		err := closed.CoreV1().RESTClient().Verb(method).Namespace(namespace).Resource("configmaps").Name("any").Do(t.Context()).Error()
+		if !errors.Is(err, errShut) {
+			t.Errorf("%s returns %v, want the error of the gate", method, err)
+		}
+	}
+	_, err = closed.EventsV1().Events(namespace).Create(t.Context(), &eventsv1.Event{}, metav1.CreateOptions{})
+	if !apierrors.IsForbidden(err) {
+		t.Errorf("the creation of an event returns %v, want Forbidden", err)
+	}
+	_, err = closed.CoreV1().ConfigMaps(namespace).List(t.Context(), metav1.ListOptions{})
+	must(t, err)
+	expectReviewsOnly(t, closed)
+	_, err = open.CoreV1().ConfigMaps(namespace).Create(t.Context(), config, metav1.CreateOptions{})
+	must(t, err)
+}
+
+// expectReviewsOnly fails the test unless the only permitted writes of a client behind a closed gate are reviews of its
+// own permissions.
+func expectReviewsOnly(t *testing.T, closed kubernetes.Interface) {
+	t.Helper()
+	v1 := closed.AuthorizationV1()
+	attributes := &authorizationv1.ResourceAttributes{Verb: "list", Resource: "pods"}
+	access, err := v1.SelfSubjectAccessReviews().Create(t.Context(), &authorizationv1.SelfSubjectAccessReview{
+		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: attributes},
+	}, metav1.CreateOptions{})
+	must(t, err)
+	if !access.Status.Allowed {
+		t.Errorf("the access review has no result: %+v", access.Status)
+	}
+	rules, err := v1.SelfSubjectRulesReviews().Create(t.Context(), &authorizationv1.SelfSubjectRulesReview{
+		Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace},
+	}, metav1.CreateOptions{})
+	must(t, err)
+	if len(rules.Status.ResourceRules) == 0 {
+		t.Errorf("the rules review has no result: %+v", rules.Status)
+	}
+	const reviews = "/apis/authorization.k8s.io/v1/"
+	for _, request := range [][2]string{
+		{http.MethodPost, reviews + "subjectaccessreviews"},
+		{http.MethodPost, reviews + "namespaces/default/localsubjectaccessreviews"},
+		{http.MethodPost, reviews + "selfsubjectaccessreviews/any"},
+		{http.MethodPut, reviews + "selfsubjectaccessreviews"},
+		{http.MethodDelete, reviews + "selfsubjectrulesreviews"},
+		{http.MethodPost, "/api/v1/namespaces/default/services/any/proxy" + reviews + "selfsubjectaccessreviews"},
+		{http.MethodPost, "/api/v1/nodes/any/proxy" + reviews + "selfsubjectrulesreviews"},
+	} {
+		err := closed.CoreV1().RESTClient().Verb(request[0]).AbsPath(request[1]).Body([]byte("{}")).Do(t.Context()).Error()
+		if !errors.Is(err, errShut) {
+			t.Errorf("%s %s returns %v, want the error of the gate", request[0], request[1], err)
+		}
+	}
+}
+
+func guarded(t *testing.T, c *fleet.Cluster, check func() error) kubernetes.Interface {
+	t.Helper()
+	config := c.Config()
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &Gate{Next: next, Check: check} })
+	httpClient, err := rest.HTTPClientFor(config)
+	must(t, err)
+	t.Cleanup(func() { utilnet.CloseIdleConnectionsFor(httpClient.Transport) })
+	set, err := kubernetes.NewForConfigAndClient(config, httpClient)
+	must(t, err)
+	return set
+}
+
+type sent func() error
+
+func (f sent) RoundTrip(*http.Request) (*http.Response, error) { return nil, f() }
+
+// A write is counted before the gate is asked, and until it has a response or is refused. A read is not counted.
+func TestGate_Count(t *testing.T) {
+	t.Parallel()
+	n, total := 0, 0
+	shut := false
+	g := &Gate{
+		Count: func() func() {
+			n, total = n+1, total+1
+			return func() { n-- }
+		},
+		Check: func() error {
+			if n != 1 {
+				t.Errorf("%d writes are counted when the gate is asked, want 1", n)
+			}
+			if shut {
+				return errShut
+			}
+			return nil
+		},
+	}
+	g.Next = sent(func() error { return errors.New("sent") })
+	for _, method := range []string{http.MethodPut, http.MethodPatch, http.MethodGet} {
+		request, err := http.NewRequestWithContext(t.Context(), method, "https://hub/api", nil)
+		must(t, err)
+		if _, err := g.RoundTrip(request); err == nil || shut && !errors.Is(err, errShut) {
+			t.Errorf("%s returns %v", method, err)
+		}
+		shut = method == http.MethodPut
+	}
+	if n != 0 || total != 2 {
+		t.Errorf("%d of %d writes are counted after their responses, want 0 of 2", n, total)
+	}
+}
