@@ -54,7 +54,24 @@ func (l *life) take(ctx context.Context, a shards.Action) error {
 			return errNotYet
 		}
 	}
+	if a.Record.Version == "" {
+		return l.createAgain(ctx, a)
+	}
 	return l.swapRecord(ctx, a)
+}
+
+// createAgain takes a shard whose record was deleted.
+func (l *life) createAgain(ctx context.Context, a shards.Action) error {
+	l.log.Info("The record of a shard was deleted, and its holder has ended; it is created again", "shard", a.Shard, "epoch", a.Record.Epoch)
+	made, err := l.store.createLease(ctx, l.store.others, heldRecord(a.Shard, l.options.Count, a.Record))
+	if errors.Is(err, errConflict) {
+		return errNotYet // The watch delivers it.
+	}
+	if err != nil {
+		return err
+	}
+	l.see(made)
+	return nil
 }
 
 // verify reports whether a holder's shards may be taken. A Lease of that name of something else counts as missing.

@@ -261,3 +261,28 @@ func TestReplica_KeepsWhatOthersWrite(t *testing.T) {
 		t.Errorf("got %+v and %v, want a free record of epoch 1", r, err)
 	}
 }
+
+// A record that an administrator deletes when its holder is cut off is created again by another replica that saw the deletion, after
+// the end of the holder, also that of what runs once.
+func TestReplica_DeletedRecord(t *testing.T) {
+	t.Parallel()
+	w, a, b := startPair(t)
+	w.awaitRenewals("a")
+	a.set(fault.Blackhole())
+	terms := map[int]int64{}
+	for shard := range w.uids {
+		if before := w.record(shard); shards.PodOf(before.Holder) == "a" {
+			terms[shard] = before.Epoch
+			w.removeFinalizers(recordName(shard))
+			w.deleteLease(recordName(shard))
+		}
+	}
+	w.expectShared(b)
+	for shard, term := range terms {
+		if r := w.record(shard); shards.PodOf(r.Holder) != "b" || r.Epoch != term+1 {
+			t.Errorf("shard %d has the record %+v, want one of b with the term %d", shard, r, term+1)
+		}
+	}
+	a.set(fault.Pass())
+	w.expectShared(a, b)
+}

@@ -98,7 +98,8 @@ func newRecord(shard, count int) *coordinationv1.Lease {
 
 func heldRecord(shard, count int, r shards.Record) *coordinationv1.Lease {
 	l, holder, epoch := newRecord(shard, count), r.Holder, int32(r.Epoch) //nolint:gosec // It was read from such a field.
-	l.Spec.HolderIdentity, l.Spec.LeaseTransitions = &holder, &epoch
+	now := metav1.NowMicro()
+	l.Spec.HolderIdentity, l.Spec.LeaseTransitions, l.Spec.AcquireTime = &holder, &epoch, &now
 	return l
 }
 

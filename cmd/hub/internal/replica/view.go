@@ -78,6 +78,20 @@ func (l *life) seeDamaged(name string) {
 	}
 }
 
+// seeDeleted gets an object of the watch as it was at last. A list shows only that an object is missing.
+func (l *life) seeDeleted(lease *coordinationv1.Lease) {
+	shard, r, err := decodeRecord(lease, l.options.Count)
+	if err != nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if known := &l.view.records[shard]; !isOlder(r.Version, known.Version) && r.Epoch >= known.Epoch {
+		*known = r
+		l.machine.Deleted(shard, r)
+	}
+}
+
 func (l *life) seeLease(name string, lease *coordinationv1.Lease) {
 	decoded, err := decodeLease(lease)
 	if err != nil || name == l.me { // The Machine learns its own Lease from reads only, see keepLease.

@@ -100,6 +100,7 @@ func (f *leaseFeed) Update(object any) error { return f.Add(object) }
 func (f *leaseFeed) Delete(object any) error {
 	if lease, ok := object.(*coordinationv1.Lease); ok {
 		f.life.seeMissing(lease.Name)
+		f.life.seeDeleted(lease)
 	}
 	signal(f.life.kicked)
 	return nil

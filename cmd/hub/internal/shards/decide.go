@@ -10,7 +10,7 @@ type Action struct {
 	Shard  int
 	Name   string
 	Lease  Lease  // Lease to write if the object has its Version; without one it is created.
-	Record Record // Record to write if the object has its Version.
+	Record Record // Record to write if the object has its Version; without one it is created.
 	Verify string // Verify is the holder for Take and Look, empty if free: read its Lease, and ask MayTake. Take needs its yes, Look records only.
 }
 
@@ -192,6 +192,9 @@ func (m *Machine) acquire(s *shard, now Instant) (action Action, due bool) {
 // take is from a holder that is verified to have ended.
 func (m *Machine) take(s *shard) Action {
 	next := m.hold(m.me, s.record)
+	if s.gone {
+		next.Version = ""
+	}
 	if m.omit[ruleLiveRead] || m.omit[ruleOverwrite] {
 		return Action{Kind: Take, Record: next}
 	}

@@ -42,6 +42,7 @@ type shard struct {
 
 	draining bool // the gate is closed; writes may be in flight
 	damaged  bool // the object is not the record
+	gone     bool // the object was deleted, and record is what it was at last
 	warmth   warmth
 }
 
@@ -96,7 +97,7 @@ func (m *Machine) SeeRecord(number int, r Record) {
 	if (r.Epoch < s.record.Epoch || freed) && !m.omit[ruleStaysReleased] {
 		return
 	}
-	s.damaged = false
+	s.damaged, s.gone = false, false
 	before := s.record
 	after := ""
 	if m.over[before.Holder] {
@@ -118,6 +119,14 @@ func (m *Machine) SeeRecord(number int, r Record) {
 // Damaged records that the record's object is missing, cannot be decoded, or has an earlier epoch. Its holder writes it again.
 // Until then no other can take the shard, unless the record was set back; then the holder with the higher epoch remains.
 func (m *Machine) Damaged(number int) { m.shards[number].damaged = true }
+
+// Deleted records that a record was deleted, which was the last one at that moment. Its holder writes it again; if that has ended, the
+// next one creates it: no other can have taken the shard since, because there is no object to compare.
+func (m *Machine) Deleted(number int, last Record) {
+	m.SeeRecord(number, last)
+	s := &m.shards[number]
+	s.damaged, s.gone = true, s.record == last
+}
 
 // The epoch is never held again.
 func (m *Machine) endShard(s *shard) {

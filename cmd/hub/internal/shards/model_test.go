@@ -13,7 +13,7 @@ func allFaults() []fault {
 	return []fault{
 		faultFreeze, faultFreeze, faultSuspend, faultKill, faultKill, faultTwin, faultCut, faultCut, faultStall, faultStall,
 		faultHang, faultOutage, faultLoss, faultWish, faultWish, faultLeave, faultJoin, faultTidy,
-		faultErase, faultClear, faultClear, faultDrain, faultDrain, faultLate,
+		faultErase, faultClear, faultClear, faultDrain, faultDrain, faultLate, faultDelete,
 	}
 }
 

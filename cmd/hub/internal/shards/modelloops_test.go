@@ -135,7 +135,10 @@ func (p *process) feed(changes []change) {
 			}
 			if number, isRecord := strings.CutPrefix(c.key, kindRecord); isRecord {
 				shard, _ := strconv.Atoi(number)
-				p.machine.Damaged(shard)
+				last, _ := c.before.(Record)
+				if known, _ := strconv.Atoi(p.machine.shards[shard].record.Version); known < c.number {
+					p.machine.Deleted(shard, last)
+				}
 				if s := &p.machine.shards[shard]; s.held == 0 && p.machine.omit[ruleRecordsRemain] {
 					s.record = Record{}
 				}

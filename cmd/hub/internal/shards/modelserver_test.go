@@ -28,9 +28,11 @@ const (
 
 // change is one write in the history of the API server. A nil value is a deletion.
 type change struct {
-	at    time.Time
-	key   string
-	value any
+	at     time.Time
+	key    string
+	value  any
+	before any // of a deletion
+	number int // in the history, as the versions are
 }
 
 // apiServer is an API server in memory: objects with versions, compare-and-swap, and a history for watches.
@@ -111,7 +113,11 @@ func (s *apiServer) remove(key, expected string) {
 }
 
 func (s *apiServer) set(key string, value any) {
-	s.history = append(s.history, change{time.Now(), key, value})
+	c := change{at: time.Now(), key: key, value: value, number: len(s.history) + 1}
+	if value == nil {
+		c.before = s.objects[key]
+	}
+	s.history = append(s.history, c)
 	if s.objects[key] = value; value == nil {
 		delete(s.objects, key)
 	}

@@ -20,7 +20,7 @@ const (
 	ruleDrain           rule = "drain"            // a shard is released when no write is in flight
 	ruleStaysReleased   rule = "stays-released"   // an epoch that was released is never held again
 	ruleHoldIsRecord    rule = "hold-is-record"   // the record is the lock, the assignment is a wish
-	ruleRecordsRemain   rule = "records-remain"   // a missing record is not created again
+	ruleRecordsRemain   rule = "records-remain"   // a missing record is created again by its holder, or after the end of the holder that it had at last
 	ruleProgress        rule = "progress"         // a replica without progress does not renew
 	ruleObserverContact rule = "observer-contact" // a replica observes only while it renews its own Lease
 	rulePromise         rule = "promise"          // a holder promises a shard to a warm replica before it drains it
