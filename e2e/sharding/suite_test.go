@@ -174,10 +174,14 @@ func (s *stage) expectReady() time.Duration {
 	})
 }
 
-// remove deletes a Cluster.
+// remove deletes a Cluster as "hub deregister" does: the tests remove more than the limit of removals.
 func (s *stage) remove(name string) {
 	s.t.Helper()
-	must(s.t, s.admin.Delete(s.t.Context(), &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+	one := s.cluster(name)
+	before := one.DeepCopy()
+	metav1.SetMetaDataAnnotation(&one.ObjectMeta, hubv1.AnnotationDeregister, string(one.UID))
+	must(s.t, s.admin.Patch(s.t.Context(), one, client.MergeFrom(before)))
+	must(s.t, s.admin.Delete(s.t.Context(), one))
 }
 
 func (s *stage) cluster(name string) *hubv1.Cluster {
