@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -18,7 +19,8 @@ type Gate struct {
 	Next http.RoundTripper
 	// Check must not block.
 	Check func() error
-	// Count is called before Check, and its result when the request has a response or was not sent. Default: no call.
+	// Count is called before Check, and its result when the request was refused or has a response, or cannot take effect any more: a
+	// request that was canceled or that a gateway has answered may be on its way. Default: no call.
 	Count func() (answered func())
 	// Refuse answers a refused request, and must close its body. Default: the error of Check.
 	Refuse func(*http.Request, error) (*http.Response, error)
@@ -29,14 +31,24 @@ func (g *Gate) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodOptions || isReview(r) {
 		return g.Next.RoundTrip(r)
 	}
+	answered := func() {}
 	if g.Count != nil {
-		defer g.Count()()
+		answered = g.Count()
 	}
 	if err := g.Check(); err != nil {
+		defer answered()
 		return Refuse(r, err, g.Refuse)
 	}
-	return g.Next.RoundTrip(r)
+	response, err := g.Next.RoundTrip(r)
+	if err == nil && response.StatusCode < http.StatusBadGateway {
+		answered()
+	} else {
+		time.AfterFunc(onItsWay, answered)
+	}
+	return response, err
 }
+
+const onItsWay = 5 * time.Second // onItsWay is how long a request without a response counts.
 
 // WrappedRoundTripper returns the guarded transport, for client-go.
 func (g *Gate) WrappedRoundTripper() http.RoundTripper { return g.Next }

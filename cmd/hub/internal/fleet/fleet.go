@@ -94,8 +94,10 @@ type Fleet struct {
 
 	mu    sync.RWMutex // protects the fields below; held for map operations only
 	parts []part
-	names map[registry.ClusterName]types.UID // as of the last reconcile of each Cluster
-	queue workqueue.TypedRateLimitingInterface[ctrl.Request]
+	// entering counts calls of Warm and Start that have not given a shard with Clusters its role yet.
+	entering int
+	names    map[registry.ClusterName]types.UID // as of the last reconcile of each Cluster
+	queue    workqueue.TypedRateLimitingInterface[ctrl.Request]
 }
 
 type part struct {
@@ -187,7 +189,36 @@ const turnEvery = 500 * time.Millisecond // turnEvery is in memory.
 func (f *Fleet) hasShards() bool {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	return slices.ContainsFunc(f.parts, func(p part) bool { return p.role != cluster.RoleNone })
+	return f.entering > 0 || slices.ContainsFunc(f.parts[shards.Once+1:], func(p part) bool { return p.role != cluster.RoleNone })
+}
+
+// enter begins the turn of what runs beside remotes, before the apps of a shard are built, and keeps it until entered.
+func (f *Fleet) enter(ctx context.Context) (entered func()) {
+	f.mu.Lock()
+	f.entering++
+	f.mu.Unlock()
+	f.active.begin(ctx)
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.entering--
+	}
+}
+
+// rest tells the hub that this replica has drained its last shard.
+func (f *Fleet) rest(ctx context.Context) {
+	f.mu.RLock()
+	hasOnce := f.parts[shards.Once].role != cluster.RoleNone
+	f.mu.RUnlock()
+	if f.idle != nil && !hasOnce && !f.hasShards() {
+		f.idle(ctx)
+	}
+}
+
+func (f *Fleet) runOnce(role cluster.Role) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.parts[shards.Once].role = role
 }
 
 // Gate is for registry.Options. The empty name is for writes without a remote: permitted to an active replica.

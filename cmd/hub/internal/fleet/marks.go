@@ -33,14 +33,14 @@ const MarkManager = "clusterfx-marks"
 const (
 	marksEvery  = time.Second
 	markTimeout = 10 * time.Second // markTimeout of the marks of one pass.
-	// markGrace is since when no live replica has had the shard: a shard that can be taken is taken within a second or two.
+	// markGrace is since when no replica has had the shard: a shard that can be taken is taken within a second or two.
 	markGrace = 5 * time.Second
 	alwaysFew = 5
 	tooLarge  = 5 // tooLarge a part of all Clusters to be marked in one pass, as a divisor.
 )
 
 // marks correct the status of Clusters whose runner has ended: a runner that is killed leaves its last report behind, also if no
-// other takes the Cluster over. The assigner marks, while no live replica has the shard. The mark is the condition Ready, Unknown
+// other takes the Cluster over. The assigner marks, while the record of the shard has no holder, or one that has ended. The mark is the condition Ready, Unknown
 // with the reason RunnerLost, written if the Cluster is unchanged since before the record was looked at. A report takes it back.
 type marks struct {
 	observe  func() (replica.Observation, bool)
@@ -51,7 +51,7 @@ type marks struct {
 	log      logr.Logger
 	written  prometheus.Counter
 
-	free  map[int]time.Time    // since when no live replica has a shard
+	free  map[int]time.Time    // since when no replica is known to have a shard
 	tried map[types.UID]string // the version of each Cluster that was tried last, which the cache may still have
 }
 
@@ -95,12 +95,12 @@ func (m *marks) pass(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// note records which shards no live replica has, and reports whether there are some.
+// note records which shards no replica has, and reports whether there are some.
 func (m *marks) note(o replica.Observation, now time.Time) bool {
 	before := m.free
 	m.free = map[int]time.Time{}
-	for shard, holder := range o.Holders {
-		if holder != "" || shard == shards.Once {
+	for shard, isFree := range o.Free {
+		if !isFree || shard == shards.Once {
 			continue
 		}
 		if m.free[shard] = now; !before[shard].IsZero() {

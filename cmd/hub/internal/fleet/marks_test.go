@@ -34,7 +34,11 @@ func reported(uid string) hubv1.Cluster {
 }
 
 func observed(holders ...string) replica.Observation {
-	return replica.Observation{Assigns: true, Holders: append([]string{""}, holders...)} // What runs once has no Cluster.
+	o := replica.Observation{Assigns: true, Free: []bool{true}} // What runs once has no Cluster.
+	for _, holder := range holders {
+		o.Free = append(o.Free, holder == "")
+	}
+	return o
 }
 
 // A Cluster is marked when no live replica has had its shard for the grace, each time since the last holder.
@@ -141,7 +145,7 @@ func TestMarks_Pass(t *testing.T) {
 	}
 	o.Assigns = false
 	pass(0, "another replica is the assigner")
-	o.Assigns, o.Holders = true, []string{"", "b"}
+	o = observed("b")
 	pass(0, "a live replica has the shard")
 	o = observed("")
 	cached.keep(t)

@@ -32,9 +32,10 @@ func (f *Fleet) Warm(ctx context.Context, shard int) error {
 	if shard == shards.Once {
 		return nil
 	}
-	f.active.begin(ctx)
+	entered := f.enter(ctx)
 	f.inherit(ctx, shard, 0, "")
-	if err := f.change(ctx, shard, part{role: cluster.RoleWarm, prepared: map[types.UID]bool{}}); err != nil {
+	err := f.change(ctx, shard, part{role: cluster.RoleWarm, prepared: map[types.UID]bool{}})
+	if entered(); err != nil {
 		return err
 	}
 	enough := time.NewTimer(warmPatience)
@@ -90,11 +91,12 @@ func (f *Fleet) cold(shard int, all []hubv1.Cluster) int {
 func (f *Fleet) Start(ctx context.Context, shard int, epoch int64, after string) {
 	if shard == shards.Once {
 		f.log.Info("This replica runs what runs once", "term", epoch)
+		f.runOnce(cluster.RoleRunner)
 		f.once.begin(ctx)
 		return
 	}
 	f.log.V(1).Info("This hub runs the Clusters of a shard", "shard", shard, "epoch", epoch, "after", after)
-	f.active.begin(ctx)
+	defer f.enter(ctx)()
 	f.inherit(ctx, shard, epoch, after)
 	for ctx.Err() == nil {
 		err := f.change(ctx, shard, part{role: cluster.RoleRunner, epoch: epoch})
@@ -109,9 +111,7 @@ func (f *Fleet) Start(ctx context.Context, shard int, epoch int64, after string)
 // Drain ends the apps of a shard, and returns when none of their writes is in flight. The gate is closed.
 func (f *Fleet) Drain(ctx context.Context, shard int) error {
 	if shard == shards.Once {
-		allEnded := f.once.end(ctx, f.stop)
-		f.log.Info("This replica no longer runs what runs once", "allHasEnded", allEnded)
-		return f.once.awaitWrites(ctx)
+		return f.drainOnce(ctx)
 	}
 	all, err := f.clustersOf(ctx, shard)
 	if err != nil {
@@ -128,11 +128,31 @@ func (f *Fleet) Drain(ctx context.Context, shard int) error {
 	if err := f.await(ctx, all); err != nil {
 		return err
 	}
-	if f.idle != nil && !f.hasShards() {
-		f.idle(ctx)
-	}
+	f.rest(ctx)
 	return nil
 }
+
+// drainOnce lets writes in flight have their responses, ends the code, and waits for the rest. Without a Lease nothing depends on it.
+func (f *Fleet) drainOnce(ctx context.Context) error {
+	if _, hasLease := f.replica.Observe(); !hasLease {
+		f.once.end(ctx, 0)
+		f.runOnce(cluster.RoleNone)
+		return context.Cause(ctx)
+	}
+	brief, cancel := context.WithTimeout(ctx, briefly)
+	defer cancel()
+	_ = f.once.awaitWrites(brief)
+	allEnded := f.once.end(ctx, f.stop)
+	f.log.Info("This replica no longer runs what runs once", "allHasEnded", allEnded)
+	if err := f.once.awaitWrites(ctx); err != nil {
+		return err
+	}
+	f.runOnce(cluster.RoleNone)
+	f.rest(ctx)
+	return nil
+}
+
+const briefly = 2 * time.Second // briefly is for writes in flight, before their code is canceled.
 
 // journalPatience bounds the delay of a start. After it no app is a suspect: the hub must not stop for its API server, and starts
 // one by one would stop thousands of Clusters for one.

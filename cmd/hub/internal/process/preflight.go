@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,11 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/replica"
 )
 
 const preflightTimeout = 20 * time.Second
@@ -46,6 +49,25 @@ func preflight(ctx context.Context, config *rest.Config, scheme *runtime.Scheme)
 		return "", explain(ctx, config, fmt.Errorf("read the Namespace %s: %w", metav1.NamespaceSystem, err))
 	}
 	return string(own.UID), nil
+}
+
+// checkAlone fails if a hub that has no gate would work beside replicas. What cannot be read is no reason not to start.
+func checkAlone(ctx context.Context, o Options, scheme *runtime.Scheme) error {
+	if !o.Alone {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, preflightTimeout)
+	defer cancel()
+	hub, err := client.New(o.Config, client.Options{Scheme: scheme})
+	if err != nil {
+		return fmt.Errorf("build the client for the hub: %w", err)
+	}
+	survey, _ := replica.ReadSurvey(ctx, hub, o.CredentialsNamespace)
+	if survey == nil || len(survey.Live(time.Now())) == 0 {
+		return nil
+	}
+	return fmt.Errorf("replicas of a hub work in %s (%s), and a hub that is alone would write beside them: stop them, and wait for 10 s, "+
+		"or run this hub with --alone=false", o.CredentialsNamespace, strings.Join(sets.List(survey.Pods()), ", "))
 }
 
 // explain adds advice.

@@ -39,6 +39,9 @@ func Run(ctx context.Context, o Options) error {
 	case err != nil:
 		return err
 	}
+	if err := checkAlone(ctx, o, scheme); err != nil {
+		return err
+	}
 	convictLast(ctx, o, scheme)
 	o.Registry.Epochs = &atomic.Int64{} // epochs of all terms have distinct numbers
 	return runHub(ctx, hubOptions{Options: o}, scheme, ports)

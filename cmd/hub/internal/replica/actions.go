@@ -93,7 +93,7 @@ func (l *life) verify(ctx context.Context, holder string) (permitted bool, err e
 	return l.machine.MayTake(holder, decoded, present()), nil
 }
 
-// swapRecord reads the record after a conflict.
+// swapRecord reads the record after a conflict. An object that is not the record it should be is awaited.
 func (l *life) swapRecord(ctx context.Context, a shards.Action) error {
 	change, err := encodeRecord(a.Record, a.Kind == shards.Take || a.Kind == shards.Release)
 	if err != nil {
@@ -101,7 +101,8 @@ func (l *life) swapRecord(ctx context.Context, a shards.Action) error {
 	}
 	name := recordName(a.Shard)
 	lease, err := l.store.swapLease(ctx, l.store.others, name, change)
-	if errors.Is(err, errConflict) {
+	isConflict := errors.Is(err, errConflict)
+	if isConflict {
 		lease, err = l.store.getLease(ctx, l.store.others, name)
 	}
 	if err != nil {
@@ -112,6 +113,11 @@ func (l *life) swapRecord(ctx context.Context, a shards.Action) error {
 			"stop all replicas and delete the ConfigMap " + installationName + " to create the records again")
 	}
 	l.see(lease)
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if isConflict && l.machine.VersionOf(a.Shard) == a.Record.Version {
+		return errNotYet
+	}
 	return nil
 }
 
@@ -125,7 +131,7 @@ func (l *life) repair(ctx context.Context, a shards.Action) error {
 	l.log.Info("The record of a shard was deleted, changed or set back; its holder writes it again", "object", name, "epoch", a.Record.Epoch)
 	if found == nil {
 		found, err = l.store.createLease(ctx, l.store.others, heldRecord(a.Shard, count, a.Record))
-	} else if _, r, broken := decodeRecord(found, count); broken != nil || r.Epoch < a.Record.Epoch {
+	} else if _, r, broken := decodeRecord(found, count); broken != nil || r.Epoch < a.Record.Epoch || r.Epoch == a.Record.Epoch && r.Holder != a.Record.Holder {
 		a.Record.Version = found.ResourceVersion
 		found, err = l.store.swapLease(ctx, l.store.others, name, wholeRecord(a.Record, count))
 	}

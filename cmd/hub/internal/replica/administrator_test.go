@@ -77,3 +77,40 @@ func TestReplica_LeaseCreatedAgain(t *testing.T) {
 	})
 	w.expectShared(a, b)
 }
+
+// A Lease that an administrator makes another kind of object ends its incarnation, and the replica continues with another one.
+func TestReplica_LeaseWithoutItsLabel(t *testing.T) {
+	t.Parallel()
+	w := newInstallation(t, 2)
+	a := w.start("a")
+	w.expectShared(a)
+	before := w.incarnation("a")
+	w.change(before, patch{"metadata": map[string]any{"labels": map[string]any{label: nil}}})
+	eventually(t, "another incarnation holds the shards", func() bool {
+		for _, holder := range w.survey().Holders {
+			if holder == before || holder == "" {
+				return false
+			}
+		}
+		return true
+	})
+	w.expectShared(a)
+}
+
+// A record that names another live replica in the same term opens no gate, and its holder writes it again.
+func TestReplica_AnotherHolderInTheRecord(t *testing.T) {
+	t.Parallel()
+	w := newInstallation(t, 2)
+	a, b := w.startUnhurried("a"), w.startUnhurried("b")
+	w.expectShared(a, b)
+	shard := 1
+	if a.open[shard].Load() == 0 {
+		shard = 2
+	}
+	want := w.record(shard)
+	w.overwriteHolder(recordName(shard), w.incarnation("b"))
+	eventually(t, "the holder writes the record again", func() bool { return w.record(shard).Holder == want.Holder })
+	if a.open[shard].Load() != want.Epoch {
+		t.Errorf("the holder has the term %d, want %d", a.open[shard].Load(), want.Epoch)
+	}
+}

@@ -26,7 +26,7 @@ func (l *life) beginAssignment(ctx context.Context, now shards.Instant) {
 	}
 	before := l.view.assignment
 	next := assignment{
-		names: shards.Assign(l.machine.Current(now), candidates, l.pins, l.options.Active), assigner: l.me, version: before.version,
+		names: shards.Assign(l.machine.Current(now), candidates, l.pins, l.options.Active), assigner: l.me, version: before.version, drained: before.drained,
 	}
 	if before.assigner == next.assigner && slices.Equal(before.names, next.names) {
 		return
@@ -82,7 +82,7 @@ func (l *life) beginCleanup(ctx context.Context, now shards.Instant) {
 		return
 	}
 	for name, s := range l.view.leases {
-		if now.Monotonic.Sub(s.since) < max(l.options.ForgetAfter, 2*l.options.Timing.Duration) || l.isInRecord(name) {
+		if l.machine.UnchangedFor(name, now) < max(l.options.ForgetAfter, 2*l.options.Timing.Duration) || l.isInRecord(name) {
 			continue
 		}
 		isLast := l.countOfPod(shards.PodOf(name)) == 1

@@ -32,8 +32,8 @@ type Drain struct {
 	Progress func(text string)
 }
 
-// Set writes the wish, or ends it, by a key of the assignment, whatever its version, and returns how many shards the Pod has. A Pod
-// without a Lease is an error that lists those with one.
+// Set writes the wish, or ends it, by a key of the assignment, whatever its version, and returns how many shards the Pod has. To drain a
+// Pod without a Lease is an error that lists those with one.
 func (d Drain) Set(ctx context.Context, drained bool) (held int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lookWithin)
 	defer cancel()
@@ -41,7 +41,7 @@ func (d Drain) Set(ctx context.Context, drained bool) (held int, err error) {
 	if s == nil {
 		return 0, err
 	}
-	if pods := s.Pods(); !pods.Has(d.Pod) {
+	if pods := s.Pods(); drained && !pods.Has(d.Pod) {
 		return 0, errors.Join(fmt.Errorf("%s: no Pod of this name has a Lease; there are %s", d.Pod, strings.Join(pods.UnsortedList(), ", ")), err)
 	}
 	value := "null"

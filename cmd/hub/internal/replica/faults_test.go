@@ -161,8 +161,15 @@ func TestReplica_DoesNotFit(t *testing.T) {
 func TestReplica_AssignmentIsRestored(t *testing.T) {
 	t.Parallel()
 	w, a, b := startPair(t)
+	w.drain("b", true)
+	w.expectShared(a)
 	w.deleteAssignment()
-	eventually(t, "an assignment", func() bool { return len(w.assignment().names) == fewShards+1 })
+	eventually(t, "an assignment with the wish of the administrator", func() bool {
+		now := w.assignment()
+		return len(now.names) == fewShards+1 && now.drained["b"]
+	})
+	w.drain("b", false)
+	w.expectShared(a, b)
 	w.writeAssignment(assignment{names: make([]string, fewShards+1), assigner: "unknown"})
 	eventually(t, "an assigner and replicas for all shards", func() bool {
 		now := w.assignment()

@@ -261,10 +261,15 @@ func decodeAssignment(m *corev1.ConfigMap) assignment {
 	return a
 }
 
-// encodeAssignment leaves the wishes of administrators.
+// encodeAssignment leaves the wishes of administrators in an object, and writes them into a new one.
 func encodeAssignment(a assignment) *corev1.ConfigMap {
+	data := map[string]string{keyLeases: strings.Join(a.names, "\n"), keyAssigner: a.assigner}
+	if a.version == "" {
+		for pod := range a.drained {
+			data[prefixDrained+pod] = isSet
+		}
+	}
 	return &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Name: assignmentName, Labels: map[string]string{label: labelAssignment}},
-		Data:       map[string]string{keyLeases: strings.Join(a.names, "\n"), keyAssigner: a.assigner},
+		ObjectMeta: metav1.ObjectMeta{Name: assignmentName, Labels: map[string]string{label: labelAssignment}}, Data: data,
 	}
 }

@@ -91,8 +91,8 @@ func (l *life) readOwn(ctx context.Context) error {
 		return err
 	}
 	decoded, err := decodeLease(lease)
-	if err != nil {
-		return err
+	if err != nil { // An administrator has changed it: it is no longer the proof of this incarnation.
+		decoded = shards.Lease{Version: lease.ResourceVersion}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

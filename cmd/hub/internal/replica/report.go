@@ -56,6 +56,7 @@ type Observation struct {
 	Live    []string // Live Leases are those of replicas that may get shards, sorted. The own one is among them unless it leaves.
 	Drained int      // Drained is how many of them an administrator has drained.
 	Holders []string // Holders has, for each shard, the Lease of who holds it and renews it; may be empty.
+	Free    []bool   // Free says, for each shard, that its record names none, or one that is known not to have its Lease.
 	Epochs  []int64  // Epochs has, for each shard, the epoch in which this replica may write; zero for none.
 }
 
@@ -85,6 +86,7 @@ func (l *life) observe(now shards.Instant) Observation {
 		}
 		o.Epochs = append(o.Epochs, epoch)
 		o.Holders = append(o.Holders, l.machine.LiveHolder(shard, now))
+		o.Free = append(o.Free, l.machine.HasNoHolder(shard))
 	}
 	return o
 }

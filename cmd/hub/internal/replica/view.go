@@ -123,6 +123,9 @@ func (l *life) seeAssignment(m *corev1.ConfigMap) {
 	if m != nil && isOlder(a.version, l.view.assignment.version) {
 		return
 	}
+	if m == nil { // The wishes of administrators go into the next one.
+		a.drained = l.view.assignment.drained
+	}
 	l.view.assignment = a
 	l.machine.SeeAssignment(a.names, a.drained)
 }

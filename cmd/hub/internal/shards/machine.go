@@ -97,6 +97,10 @@ func (m *Machine) SeeRecord(number int, r Record) {
 	if (r.Epoch < s.record.Epoch || freed) && !m.omit[ruleStaysReleased] {
 		return
 	}
+	if r.Epoch == s.record.Epoch && s.record.Holder != "" && r.Holder != "" && r.Holder != s.record.Holder && !m.omit[ruleEpochGrows] {
+		s.damaged = true // A term has one holder.
+		return
+	}
 	s.damaged, s.gone = false, false
 	before := s.record
 	after := ""
@@ -116,7 +120,7 @@ func (m *Machine) SeeRecord(number int, r Record) {
 	}
 }
 
-// Damaged records that the record's object is missing, cannot be decoded, or has an earlier epoch. Its holder writes it again.
+// Damaged records that the record's object is missing, cannot be decoded, or has an earlier epoch; SeeRecord finds another holder. Its holder writes it again.
 // Until then no other can take the shard, unless the record was set back; then the holder with the higher epoch remains.
 func (m *Machine) Damaged(number int) { m.shards[number].damaged = true }
 

@@ -36,7 +36,7 @@ func (m *Machine) Renewed(l Lease, began Instant) {
 		return
 	}
 	lull := m.timing.Duration - m.timing.Deadline
-	if o.claimed && began.longestSince(o.renewed) > lull && !m.omit[ruleObserverContact] {
+	if (!o.claimed || began.longestSince(o.renewed) > lull) && !m.omit[ruleObserverContact] {
 		m.restartObservation(began)
 	}
 	o.seen, o.known, o.claimed = sighting{lease: l, since: began}, true, true

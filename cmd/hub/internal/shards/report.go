@@ -2,8 +2,24 @@
 
 package shards
 
+import "time"
+
 // HolderOf is as far as this replica knows, for people and for objects that are not the remote's; else ask Gate.
 func (m *Machine) HolderOf(shard int) string { return m.shards[shard].record.Holder }
+
+// VersionOf is that of a shard's record, as far as this replica knows.
+func (m *Machine) VersionOf(shard int) string { return m.shards[shard].record.Version }
+
+// HasNoHolder reports whether the record of a shard names none, or one that is known not to have its Lease.
+func (m *Machine) HasNoHolder(shard int) bool {
+	holder := m.shards[shard].record.Holder
+	return holder != m.me && !m.others[holder].lease.Held
+}
+
+// UnchangedFor is how long another's Lease is known to be as it is.
+func (m *Machine) UnchangedFor(name string, now Instant) time.Duration {
+	return now.Monotonic.Sub(m.others[name].since.Monotonic)
+}
 
 // IsFresh reports whether the Lease was renewed so recently that no other replica can have ended this one.
 func (m *Machine) IsFresh(now Instant) bool { return m.isFresh(now) }

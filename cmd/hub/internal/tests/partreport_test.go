@@ -121,6 +121,8 @@ func TestWriter_Replicas(t *testing.T) {
 		t.Errorf("a change in one replica is followed by %d writes, want 1", n)
 	}
 
+	a.open.Store(true)
+	expectParts(t, admin, namespace, map[string]string{"a": "Standby (Why)", "b": "Failed (Why)", "killed": ""})
 	close(a.leaving)
 	<-a.ended
 	expectParts(t, admin, namespace, map[string]string{"b": "Failed (Why)", "killed": ""})
