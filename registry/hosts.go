@@ -70,10 +70,7 @@ func (r *Registry) newRemotes(o Options, modules catalog.Catalog, inForce *middl
 	apps, end := newAppHost(o)
 	r.end = end
 	hub := logsink.NewHubCredential(o.Hub, o.Secrets)
-	epochs := o.Epochs
-	if epochs == nil {
-		epochs = &atomic.Int64{}
-	}
+	var epochs atomic.Int64
 	return &actor.Common{
 		Apps: apps, Log: r.log, Key: []byte(rand.Text()), Policy: o.Policy,
 		Connections: probe.Options{

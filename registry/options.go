@@ -4,7 +4,6 @@ package registry
 
 import (
 	"context"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -70,7 +69,6 @@ type Options struct {
 	AppsNamespace string
 	// Root gives values to every context; its end does not replace Shutdown. Default: context.Background().
 	Root    context.Context   //nolint:containedctx // It is an argument of New.
-	Epochs  *atomic.Int64     // Epochs counts epochs across registries of one process. Default: a counter of the registry.
 	Journal Journal           // Journal records which apps are being started. Default: none.
 	Monitor *liveness.Monitor // Monitor watches the controllers of hub parts, and probes use its pulse. Default: none.
 	// Holds is the ConfigMap that keeps the holds of deletes over a restart. Default: they end with the registry.

@@ -57,7 +57,7 @@ func runHub(ctx context.Context, o hubOptions, scheme *runtime.Scheme, ports *se
 	if err != nil {
 		return err
 	}
-	metrics := newTermMetrics(o.Registry.Metrics)
+	metrics := newHubMetrics(o.Registry.Metrics)
 	defer metrics.end()
 	o.Registry.Monitor, o.Registry.Metrics, o.Registry.Root = monitor, metrics, ctx
 	share.adopt(&o)

@@ -8,13 +8,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
-// hubCache stops waiting with the term: a manager stopped before its caches are synced spins forever (controller-runtime#3440).
+// hubCache stops waiting with the hub: a manager stopped before its caches are synced spins forever (controller-runtime#3440).
 type hubCache struct {
 	cache.Cache
-	life context.Context //nolint:containedctx // The end of the term, for a method that gets another context.
+	life context.Context //nolint:containedctx // The end of the hub, for a method that gets another context.
 }
 
-// WaitForCacheSync returns true at the end of the term, so that the manager continues to stop.
+// WaitForCacheSync returns true at the end of the hub, so that the manager continues to stop.
 func (c *hubCache) WaitForCacheSync(ctx context.Context) bool {
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()

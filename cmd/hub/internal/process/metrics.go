@@ -11,10 +11,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-var errTermOver = errors.New("this term of the hub is over")
+var errHubOver = errors.New("this hub has ended")
 
-// termMetrics unregisters the collectors of a term at its end, so that the next can register its own.
-type termMetrics struct {
+// hubMetrics unregisters the collectors of a hub at its end, so that another can run in the process.
+type hubMetrics struct {
 	prometheus.Registerer
 
 	mu         sync.Mutex                      // protects the fields
@@ -22,17 +22,17 @@ type termMetrics struct {
 	ended      bool
 }
 
-var _ prometheus.Registerer = (*termMetrics)(nil)
+var _ prometheus.Registerer = (*hubMetrics)(nil)
 
-func newTermMetrics(base prometheus.Registerer) *termMetrics {
-	return &termMetrics{Registerer: base, collectors: map[string]prometheus.Collector{}}
+func newHubMetrics(base prometheus.Registerer) *hubMetrics {
+	return &hubMetrics{Registerer: base, collectors: map[string]prometheus.Collector{}}
 }
 
-func (m *termMetrics) Register(c prometheus.Collector) error {
+func (m *hubMetrics) Register(c prometheus.Collector) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.ended {
-		return errTermOver
+		return errHubOver
 	}
 	if err := m.Registerer.Register(c); err != nil {
 		return err
@@ -42,7 +42,7 @@ func (m *termMetrics) Register(c prometheus.Collector) error {
 }
 
 // Unregister drops the reference, through which the whole app would stay in memory.
-func (m *termMetrics) Unregister(c prometheus.Collector) bool {
+func (m *hubMetrics) Unregister(c prometheus.Collector) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.collectors, keyOf(c))
@@ -50,7 +50,7 @@ func (m *termMetrics) Unregister(c prometheus.Collector) bool {
 }
 
 // MustRegister panics where Register would fail, as its interface demands.
-func (m *termMetrics) MustRegister(cs ...prometheus.Collector) {
+func (m *hubMetrics) MustRegister(cs ...prometheus.Collector) {
 	for _, c := range cs {
 		if err := m.Register(c); err != nil {
 			panic(err)
@@ -58,7 +58,7 @@ func (m *termMetrics) MustRegister(cs ...prometheus.Collector) {
 	}
 }
 
-func (m *termMetrics) end() {
+func (m *hubMetrics) end() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.ended = true

@@ -17,21 +17,21 @@ type big struct {
 	ballast []byte
 }
 
-// A term drops its references to unregistered collectors, so that they can be freed: the collectors of an app refer to all of the app.
+// A hub drops its references to unregistered collectors, so that they can be freed: the collectors of an app refer to all of the app.
 func TestTermMetrics_LetsGo(t *testing.T) {
 	t.Parallel()
 	all := prometheus.NewRegistry()
-	term := newTermMetrics(all)
+	hub := newHubMetrics(all)
 	gone := make(chan bool, 1)
 	// As in an app: with a label, and with a new wrapper for each call.
 	app := func() prometheus.Registerer {
-		return prometheus.WrapRegistererWith(prometheus.Labels{"cluster": "one"}, term)
+		return prometheus.WrapRegistererWith(prometheus.Labels{"cluster": "one"}, hub)
 	}
 	func() {
 		c := &big{prometheus.NewGauge(prometheus.GaugeOpts{Name: "big", Help: "A test."}), make([]byte, 1<<20)}
 		runtime.AddCleanup(c, func(to chan bool) { to <- true }, gone)
 		must(t, app().Register(c))
-		must(t, term.Register(prometheus.NewGauge(prometheus.GaugeOpts{Name: "other", Help: "A test."})))
+		must(t, hub.Register(prometheus.NewGauge(prometheus.GaugeOpts{Name: "other", Help: "A test."})))
 		if !app().Unregister(c) {
 			t.Error("the collector is not unregistered")
 		}
@@ -44,11 +44,11 @@ func TestTermMetrics_LetsGo(t *testing.T) {
 		runtime.GC()
 		return len(gone) > 0
 	})
-	term.end()
+	hub.end()
 	if families, err := all.Gather(); err != nil || len(families) != 0 {
-		t.Errorf("%d metrics after the term, %v; want 0", len(families), err)
+		t.Errorf("%d metrics after the hub, %v; want 0", len(families), err)
 	}
-	if err := term.Register(prometheus.NewGauge(prometheus.GaugeOpts{Name: "late", Help: "A test."})); err == nil {
-		t.Error("a collector can be registered after the term")
+	if err := hub.Register(prometheus.NewGauge(prometheus.GaugeOpts{Name: "late", Help: "A test."})); err == nil {
+		t.Error("a collector can be registered after the hub")
 	}
 }

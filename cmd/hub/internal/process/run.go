@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 
 	"go.uber.org/dig"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -43,7 +42,6 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	convictLast(ctx, o, scheme)
-	o.Registry.Epochs = &atomic.Int64{} // epochs of all terms have distinct numbers
 	return runHub(ctx, hubOptions{Options: o}, scheme, ports)
 }
 
