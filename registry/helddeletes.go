@@ -58,16 +58,7 @@ func (r *Registry) newDeletes(o Options, modules catalog.Catalog) (*deletions.Gu
 	}
 	return deletions.New(deletions.Options{
 		Store: store, Now: now, Replica: replica, IsAlive: o.Alive,
-		Place: func(name ClusterName) (uid types.UID, term int64, closed error) {
-			a, err := r.actor(name)
-			if err != nil {
-				return "", 0, err
-			}
-			if o.Gate != nil {
-				term, closed = o.Gate(name)
-			}
-			return a.Current().Status.Owner.UID, term, closed
-		},
+		Place: r.placesBehind(o.Gate),
 		Module: func(ctx context.Context) string {
 			if g := contain.GuardOf(ctx); g != nil && g.Module != "" {
 				return g.Module
@@ -105,6 +96,20 @@ func (r *Registry) newDeletes(o Options, modules catalog.Catalog) (*deletions.Gu
 			}
 		},
 	}), nil
+}
+
+// placesBehind returns where the holds of a remote are kept, and in which term.
+func (r *Registry) placesBehind(gate func(ClusterName) (int64, error)) func(ClusterName) (uid types.UID, term int64, closed error) {
+	return func(name ClusterName) (uid types.UID, term int64, closed error) {
+		a, err := r.actor(name)
+		if err != nil {
+			return "", 0, err
+		}
+		if gate != nil {
+			term, closed = gate(name)
+		}
+		return a.Current().Status.Owner.UID, term, closed
+	}
 }
 
 func (r *Registry) isSilent(name ClusterName) bool {

@@ -244,7 +244,9 @@ func (j *Journal) Forget(name string) {
 	defer j.mu.Unlock()
 	if uid, isKnown := j.names[name]; isKnown {
 		in := j.partOf(uid)
-		in.records[uid] = in.records[uid] // It is empty if it has not been read.
+		if _, isRead := in.records[uid]; !isRead {
+			in.records[uid] = entry{}
+		}
 	}
 	j.update(name, later, remove)
 	delete(j.names, name)
