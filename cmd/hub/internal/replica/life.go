@@ -35,20 +35,21 @@ type life struct {
 	hurried chan struct{}  // requests a renewal
 	slots   chan struct{}  // limits the requests of actions
 
-	mu      sync.RWMutex // gates hold it for reading, everything else for writing
-	machine *shards.Machine
-	claimed bool
-	leaving bool
-	renewed time.Time // the end of the last renewal
-	began   time.Time // its beginning, from which the gate counts
-	synced  time.Time // when the Leases of others were read first
-	created time.Time // when the API server has created the own Lease
-	heard   time.Time // the last event of the own Lease
-	apps    []apps
-	busy    map[string]bool // objects with an action in progress
-	view    view
-	pins    shards.Pins
-	pinned  time.Time // the last time that pins were read
+	mu       sync.RWMutex // gates hold it for reading, everything else for writing
+	machine  *shards.Machine
+	claimed  bool
+	leaving  bool
+	released bool      // it has left but for its Lease, which is released next
+	renewed  time.Time // the end of the last renewal
+	began    time.Time // its beginning, from which the gate counts
+	synced   time.Time // when the Leases of others were read first
+	created  time.Time // when the API server has created the own Lease
+	heard    time.Time // the last event of the own Lease
+	apps     []apps
+	busy     map[string]bool // objects with an action in progress
+	view     view
+	pins     shards.Pins
+	pinned   time.Time // the last time that pins were read
 }
 
 func newLife(r *Replica) *life {
@@ -148,6 +149,10 @@ func (l *life) round(ctx context.Context) {
 	}
 	l.beginAssignment(ctx, now)
 	l.beginCleanup(ctx, now)
+	if l.machine.HasLeft() && !l.released {
+		l.released = true
+		signal(l.hurried)
+	}
 }
 
 // begin runs one task at a time for each key. One that fails keeps its key until the next try. It needs l.mu.

@@ -103,6 +103,9 @@ func (m *Machine) DecideLease(now Instant, alive bool) (action Action, due bool)
 // GaveBack records that the API server has accepted GiveBack.
 func (m *Machine) GaveBack() { m.lose() }
 
+// HasLeft reports whether an incarnation that leaves has nothing but its Lease.
+func (m *Machine) HasLeft() bool { return m.leaving && m.isDone() }
+
 func (m *Machine) isDone() bool {
 	return len(m.where(func(s *shard) bool { return s.held != 0 || s.record.Holder == m.me })) == 0
 }

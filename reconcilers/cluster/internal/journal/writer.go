@@ -48,8 +48,9 @@ func (j *Journal) pause() time.Duration {
 
 // round is an attempt to read what is to be taken, and to write what differs.
 type round struct {
-	done chan struct{}
-	errs [partCount]error // by part; read them after done
+	done   chan struct{}
+	errs   [partCount]error // by part; read them after done
+	writes bool
 }
 
 func newRound() *round { return &round{done: make(chan struct{})} }
@@ -124,6 +125,7 @@ func (j *Journal) write(ctx context.Context, now *round) {
 		if len(change) == 0 {
 			continue
 		}
+		now.writes = true
 		writes.Go(func() error {
 			now.errs[i] = p.write(ctx, change)
 			succeed.CompareAndSwap(false, now.errs[i] == nil)
@@ -146,10 +148,13 @@ func (j *Journal) settle(now *round) {
 		}
 	}
 	before, failure := errors.Join(j.last.errs[:]...), errors.Join(now.errs[:]...)
-	pause := journalSpacing
-	if failure != nil {
+	pause := time.Duration(0)
+	switch {
+	case failure != nil:
 		pause = journalRetry
 		j.wakeWithin(pause)
+	case now.writes:
+		pause = journalSpacing
 	}
 	j.last, j.notBefore = now, time.Now().Add(pause)
 	close(now.done)
