@@ -4,6 +4,7 @@ package main
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,6 +19,8 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
+var freezes = flag.Int("freezes", 10, "how many times each of ten hubs is frozen")
+
 type freezing struct {
 	pairs, rounds int           // of hubs, and for each pair
 	frozen        time.Duration // at least; a freeze lasts until the other hub works
@@ -30,7 +33,7 @@ type freezing struct {
 func TestFreeze_DeposedReplicaWritesNothing(t *testing.T) {
 	fleettest.Slow(t, "./cmd/hub/internal/shards TestModel_AllRules")
 	t.Parallel()
-	how := freezing{pairs: 10, rounds: 20, frozen: 25 * time.Second}
+	how := freezing{pairs: 10, rounds: *freezes, frozen: 25 * time.Second}
 	f := fleettest.New(t, fleet.Options{Audit: true})
 	names := []string{"edge"}
 	for i := range how.pairs {
