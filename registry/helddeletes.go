@@ -101,12 +101,15 @@ func (r *Registry) newDeletes(o Options, modules catalog.Catalog) (*deletions.Gu
 // placesBehind returns where the holds of a remote are kept, and in which term.
 func (r *Registry) placesBehind(gate func(ClusterName) (int64, error)) func(ClusterName) (uid types.UID, term int64, closed error) {
 	return func(name ClusterName) (uid types.UID, term int64, closed error) {
+		if gate != nil {
+			term, closed = gate(name)
+		}
+		if name == "" {
+			return "", 0, closed
+		}
 		a, err := r.actor(name)
 		if err != nil {
 			return "", 0, err
-		}
-		if gate != nil {
-			term, closed = gate(name)
 		}
 		return a.Current().Status.Owner.UID, term, closed
 	}

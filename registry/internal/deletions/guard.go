@@ -57,7 +57,8 @@ type Options struct {
 	Replica string
 	IsAlive func(replica string) bool
 	// Place returns the UID of a target's Cluster and the term in which this process has it, or an error if it does
-	// not. The term must change whenever another process had the target. It must return at once.
+	// not. The term must change whenever another process had the target. For the hub, which has the empty name, it
+	// returns only an error, while others may take over the Holds of this process. It must return at once.
 	Place func(target state.ClusterName) (uid types.UID, term int64, closed error)
 	// Module returns the module on whose behalf a context acts; "hub" for code of the hub.
 	Module func(context.Context) string

@@ -29,13 +29,17 @@ func placeIn(target state.ClusterName, uid types.UID, term int64) place {
 
 func (g *Guard) hubPlace() place { return place{key: holds.KeyOf(g.options.Replica)} }
 
-// placeOf: a process without others keeps the Holds of a target that is gone until they end.
+// placeOf: a process without others has the hub always, and keeps the Holds of a target that is gone until they end.
 func (g *Guard) placeOf(target state.ClusterName) (p place, closed error) {
-	if target == "" {
+	isShared := g.options.IsAlive != nil
+	if target == "" && !isShared {
 		return g.hubPlace(), nil
 	}
 	uid, term, closed := g.options.Place(target)
-	if closed == nil || g.options.IsAlive != nil {
+	switch {
+	case target == "":
+		return g.hubPlace(), closed
+	case closed == nil || isShared:
 		return placeIn(target, uid, term), closed
 	}
 	g.mu.Lock()

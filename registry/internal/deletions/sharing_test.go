@@ -40,6 +40,7 @@ type sharedHub struct {
 	holders map[state.ClusterName]string
 	terms   map[state.ClusterName]int64
 	ended   map[string]bool
+	standby map[string]bool // processes that have no targets, and not the hub
 }
 
 func newSharedHub(t *testing.T) *sharedHub {
@@ -49,6 +50,7 @@ func newSharedHub(t *testing.T) *sharedHub {
 		t: t, store: &ConfigMapStore{direct, client.ObjectKey{Namespace: fleettest.Namespace(t, direct, "shared-"), Name: "holds"}},
 		limits: deletes.Limits{PerTarget: 2, PerFleet: 100},
 		now:    time.Now(), holders: map[state.ClusterName]string{}, terms: map[state.ClusterName]int64{}, ended: map[string]bool{},
+		standby: map[string]bool{},
 	}
 }
 
@@ -76,7 +78,13 @@ func (h *sharedHub) end(name string) {
 func (h *sharedHub) hasEnded(name string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.ended[name]
+	return h.ended[name] || h.standby[name]
+}
+
+func (h *sharedHub) setStandby(name string, isStandby bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.standby[name] = isStandby
 }
 
 func (h *sharedHub) pass(d time.Duration) {
@@ -182,7 +190,7 @@ func (p *process) term(target state.ClusterName) (int64, error) {
 	p.hub.mu.Lock()
 	defer p.hub.mu.Unlock()
 	switch {
-	case p.name == "":
+	case p.name == "" || target == "" && !p.hub.standby[p.name]:
 		return 0, nil
 	case p.hub.holders[target] != p.name:
 		return 0, errClosed

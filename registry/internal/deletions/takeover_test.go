@@ -139,3 +139,26 @@ func TestTakeOver_Alone(t *testing.T) {
 	alone.upkeep()
 	h.expectStored("after a Window")
 }
+
+// A process on standby gives its holds of the hub away: it writes none of them again, and has what the Store has for it once it is
+// active.
+func TestTakeOver_OfAStandby(t *testing.T) {
+	t.Parallel()
+	h := newSharedHub(t)
+	a, b := h.start("a"), h.start("b")
+	a.exceed("", 2)
+	h.setStandby("a", true)
+	a.upkeep()
+	a.expectHolds("on standby")
+	b.upkeep()
+	found := h.stored()
+	if len(found) != 1 || found[0].Replica != "b" {
+		t.Fatalf("the Store has %+v, want one hold of b", found)
+	}
+	a.upkeep()
+	h.setStandby("a", false)
+	a.upkeep()
+	a.expectHolds("active again")
+	h.expectStored("after the return of a", found[0].ID)
+	b.expectHolds("after the return of a", found[0].ID)
+}

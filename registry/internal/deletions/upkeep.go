@@ -99,6 +99,10 @@ func (g *Guard) Run(ctx context.Context, every time.Duration, told func(error)) 
 // or a late write of the process that had the target before.
 func (g *Guard) keepUp(ctx context.Context) error {
 	g.leave()
+	if _, closed := g.placeOf(""); closed != nil {
+		g.showAll()
+		return nil
+	}
 	for _, h := range g.ledger.Holds() {
 		if !h.Fleet && h.Target != "" && g.options.Silent(h.Target) {
 			g.ledger.Await(h.ID, g.options.Now())

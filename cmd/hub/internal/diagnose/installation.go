@@ -239,9 +239,10 @@ var errNoCRD = errors.New("this program was built without its CRD")
 // worked and has not ended in good order.
 func (i Installation) replicas(ctx context.Context, r *Report, reports []partreport.Report) {
 	survey, err := replica.ReadSurvey(ctx, i.Hub, i.Namespace)
+	alone := worksAlone(survey, reports)
 	switch {
-	case errors.Is(err, replica.ErrNoReplicas) && len(reports) > 0:
-		r.ok(checkReplicas, "hub %s works alone, unless it was killed", namesOf(reports))
+	case (errors.Is(err, replica.ErrNoReplicas) || err == nil) && len(alone) > 0:
+		r.ok(checkReplicas, "hub %s works alone, unless it was killed", namesOf(alone))
 		return
 	case errors.Is(err, replica.ErrNoReplicas):
 		r.warn(checkReplicas, "start a hub", "no hub has run in %s", i.Namespace)
@@ -252,6 +253,18 @@ func (i Installation) replicas(ctx context.Context, r *Report, reports []partrep
 	if survey != nil {
 		reportReplicas(r, survey)
 	}
+}
+
+// worksAlone returns the reports of hubs without a Lease, if no replica is live.
+func worksAlone(survey *replica.Survey, reports []partreport.Report) []partreport.Report {
+	switch {
+	case survey == nil:
+		return reports
+	case len(survey.Live(time.Now())) > 0:
+		return nil
+	}
+	pods := survey.Pods()
+	return slices.DeleteFunc(slices.Clone(reports), func(r partreport.Report) bool { return pods.Has(r.Replica) })
 }
 
 // Advice if no replica is live, and if shards have no live holder.

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -62,12 +61,12 @@ func checkAlone(ctx context.Context, o Options, scheme *runtime.Scheme) error {
 	if err != nil {
 		return fmt.Errorf("build the client for the hub: %w", err)
 	}
-	survey, _ := replica.ReadSurvey(ctx, hub, o.CredentialsNamespace)
-	if survey == nil || len(survey.Live(time.Now())) == 0 {
-		return nil
+	pods, err := replica.LivePods(ctx, hub, o.CredentialsNamespace)
+	if err != nil || len(pods) == 0 {
+		return nil //nolint:nilerr // A hub alone may lack the permission.
 	}
 	return fmt.Errorf("replicas of a hub work in %s (%s), and a hub that is alone would write beside them: stop them, and wait for 10 s, "+
-		"or run this hub with --alone=false", o.CredentialsNamespace, strings.Join(sets.List(survey.Pods()), ", "))
+		"or run this hub with --alone=false", o.CredentialsNamespace, strings.Join(pods, ", "))
 }
 
 // explain adds advice.

@@ -85,10 +85,11 @@ func (l *life) beginCleanup(ctx context.Context, now shards.Instant) {
 		if l.machine.UnchangedFor(name, now) < max(l.options.ForgetAfter, 2*l.options.Timing.Duration) || l.isInRecord(name) {
 			continue
 		}
-		isLast := l.countOfPod(shards.PodOf(name)) == 1
+		pod := shards.PodOf(name)
+		isOver := !l.hasPodRecord(pod)
 		l.begin(ctx, name, func(ctx context.Context) error {
-			if isLast {
-				if err := l.options.Forget(ctx, shards.PodOf(name)); err != nil {
+			if isOver {
+				if err := l.options.Forget(ctx, pod); err != nil {
 					return err
 				}
 			}
@@ -101,22 +102,16 @@ func (l *life) beginCleanup(ctx context.Context, now shards.Instant) {
 	}
 }
 
-// countOfPod is the number of the Leases of a Pod. It needs l.mu.
-func (l *life) countOfPod(pod string) (n int) {
-	if pod == l.options.Pod {
-		n++
-	}
-	for name := range l.view.leases {
-		if shards.PodOf(name) == pod {
-			n++
-		}
-	}
-	return n
-}
-
 // isInRecord: the incarnation holds a shard or waits for one, or an unread record may have it. It needs l.mu.
 func (l *life) isInRecord(name string) bool {
 	return slices.ContainsFunc(l.view.records, func(r shards.Record) bool {
 		return r.Version == "" || r.Holder == name || r.Warm == name
+	})
+}
+
+// hasPodRecord: a Pod holds a shard or waits for one, or an unread record may have it. It needs l.mu.
+func (l *life) hasPodRecord(pod string) bool {
+	return slices.ContainsFunc(l.view.records, func(r shards.Record) bool {
+		return r.Version == "" || shards.PodOf(r.Holder) == pod || shards.PodOf(r.Warm) == pod
 	})
 }

@@ -60,8 +60,8 @@ type Options struct {
 	// Alive returns an error while this replica makes no progress and must not claim or renew. It must not block. Default: nil.
 	Alive  func() error
 	Runner Apps
-	// Forget removes what a Pod, whose last Lease is over for ForgetAfter, has left outside of the installation. The Lease is removed
-	// after that; after an error, Forget is called again. Default: nothing.
+	// Forget removes what a Pod that has no shard, and of which a Lease is over for ForgetAfter, has left outside of the
+	// installation. That Lease is removed after it; after an error, Forget is called again. Default: nothing.
 	Forget      func(ctx context.Context, pod string) error
 	ForgetAfter time.Duration // ForgetAfter is at least twice Timing.Duration. Default: a minute.
 	Log         logr.Logger   // Log gets changes of the state, and failed requests. Default: discards.

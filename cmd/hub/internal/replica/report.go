@@ -91,8 +91,8 @@ func (l *life) observe(now shards.Instant) Observation {
 	return o
 }
 
-// HasEnded reports whether no Lease of another Pod was renewed for the duration. It is false while the own Lease is not valid, or
-// for less than that.
+// HasEnded reports whether another Pod has no shard, and waits for none, or no Lease of it was renewed for the duration. It is false
+// while the own Lease is not valid, or for less than that.
 func (r *Replica) HasEnded(pod string) (hasEnded bool) {
 	r.read(func(l *life) {
 		now := present()

@@ -41,8 +41,8 @@ func TestReplica_Observe(t *testing.T) {
 	}
 }
 
-// A replica knows that another has ended when no Lease of it was renewed for the duration. It knows nothing without
-// a Lease of its own.
+// A replica knows that another has ended when no Lease of it was renewed for the duration, or when it has no shard. It knows nothing
+// without a Lease of its own.
 func TestReplica_HasEnded(t *testing.T) {
 	t.Parallel()
 	w := newInstallation(t, fewShards)
@@ -66,6 +66,10 @@ func TestReplica_HasEnded(t *testing.T) {
 	if took := time.Since(began); took < quick().Duration {
 		t.Errorf("a missing Lease is an end after %s, want the duration %s", took, quick().Duration)
 	}
+	w.drain("b", true)
+	eventually(t, "b has no shard", func() bool { return a.HasEnded("b") })
+	w.drain("b", false)
+	eventually(t, "b has shards again", func() bool { return !a.HasEnded("b") })
 	must(t, b.end())
 	eventually(t, "b has ended", func() bool { return a.HasEnded("b") })
 	must(t, a.end())

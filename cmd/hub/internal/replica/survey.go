@@ -97,6 +97,21 @@ func memberOf(l *coordinationv1.Lease, drained map[string]bool) Member {
 	return m
 }
 
+// LivePods has the names of the Pods of replicas whose Leases are not over by the clock of this machine. It blocks for a request.
+func LivePods(ctx context.Context, from client.Reader, namespace string) ([]string, error) {
+	var leases coordinationv1.LeaseList
+	if err := from.List(ctx, &leases, client.InNamespace(namespace), client.MatchingLabels{label: labelReplica}); err != nil {
+		return nil, fmt.Errorf("list the Leases of replicas in %s: %w", namespace, err)
+	}
+	live, now := sets.New[string](), time.Now()
+	for i := range leases.Items {
+		if m := memberOf(&leases.Items[i], nil); !m.IsOver(now) {
+			live.Insert(shards.PodOf(m.Name))
+		}
+	}
+	return sets.List(live), nil
+}
+
 // Live has the Leases that are not over by the clock of this machine, with the names of their Pods.
 func (s *Survey) Live(now time.Time) map[string]string {
 	live := map[string]string{}

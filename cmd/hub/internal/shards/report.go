@@ -2,7 +2,10 @@
 
 package shards
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // HolderOf is as far as this replica knows, for people and for objects that are not the remote's; else ask Gate.
 func (m *Machine) HolderOf(shard int) string { return m.shards[shard].record.Holder }
@@ -38,12 +41,19 @@ func (m *Machine) LiveHolder(shard int, now Instant) string {
 	return ""
 }
 
-// IsAnyLive reports whether an incarnation of a Pod renews its Lease.
+// IsAnyLive reports whether an incarnation of a Pod that has a shard, or waits for one, renews its Lease.
 func (m *Machine) IsAnyLive(pod string, now Instant) bool {
 	for name := range m.others {
-		if PodOf(name) == pod && m.isLive(name, now) {
+		if PodOf(name) == pod && m.isLive(name, now) && m.mayHave(name) {
 			return true
 		}
 	}
 	return false
+}
+
+// mayHave: a record that was not read may name every incarnation.
+func (m *Machine) mayHave(name string) bool {
+	return slices.ContainsFunc(m.shards, func(s shard) bool {
+		return s.record.Version == "" || s.record.Holder == name || s.record.Warm == name
+	})
 }

@@ -323,9 +323,9 @@ func (l *Ledger) Expire(now time.Time) (ended []Held) {
 	return ended
 }
 
-// Forget ends and returns the Holds in a removed target. Its deletes still count for the fleet.
+// Forget ends and returns the Holds in a target, or, with the empty name, of the hub and the fleet. Their deletes still count.
 func (l *Ledger) Forget(target state.ClusterName) (ended []Held) {
-	return l.Drop(func(h *Held) bool { return h.IsOfTarget() && h.Target == target })
+	return l.Drop(func(h *Held) bool { return h.IsOfTarget() == (target != "") && (target == "" || h.Target == target) })
 }
 
 // Drop removes and returns the Holds that a function selects, which must not use the Ledger. Their deletes still count.
