@@ -55,9 +55,10 @@ type Options struct {
 	// requests that have passed. Gate must not block. Default: open.
 	Gate func(remote ClusterName) (term int64, err error)
 	// Alive is for processes that share the remotes and the ConfigMap Holds. It reports whether the process with that
-	// Replica is alive, and true if it cannot tell: the holds of a process that is not alive get a successor. The holds
+	// Replica is alive and active, and true if it cannot tell: the holds of one that is not get a successor. The holds
 	// in a remote belong to the process whose Gate is open for it, and the term must change whenever another process
-	// had the remote. Alive must not block, and needs Gate and Replica. Default: this process has all remotes.
+	// had the remote; with the empty name, Gate is open in an active process. Alive must not block, and needs Gate and
+	// Replica. Default: this process has all remotes.
 	Alive func(replica string) bool
 	// Overloaded reports that the hub is late, as with its Lease. Then fewer apps start and fewer new remotes are contacted at a
 	// time, down to one, since a hub whose Lease ends begins all starts again. It must not block. Default: never.

@@ -24,7 +24,8 @@ the next upkeep replaces. With Options.IsAlive several processes use one Store, 
 
   - A process with a target reads its entry before the first delete of its term, in place of what it knew. One that loses
     a target drops its Holds without a write.
-  - When a process is no longer alive, another takes over its Holds of the hub and fleet, with new ids and no allowance.
+  - When a process is no longer alive, or stands by, another takes over its Holds of the hub and fleet, with new ids and no
+    allowance. One that stands by keeps nothing up to date, and reads its entry again when it is active.
   - Without the target, deletes are refused with the error of Term.
 
 A ConfigMapStore writes entries by merge patches without a version; only a take-over compares it. An entry that cannot be
