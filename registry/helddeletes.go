@@ -59,19 +59,7 @@ func (r *Registry) newDeletes(o Options, modules catalog.Catalog) (*deletions.Gu
 	return deletions.New(deletions.Options{
 		Store: store, Now: now, Replica: replica, IsAlive: o.Alive,
 		Place: r.placesBehind(o.Gate),
-		Module: func(ctx context.Context) string {
-			if g := contain.GuardOf(ctx); g != nil && g.Module != "" {
-				return g.Module
-			}
-			return hubModule
-		},
-		Blind: func(ctx context.Context) string {
-			if g := contain.GuardOf(ctx); g != nil && g.Module != "" {
-				return g.App.Blind(g.Module)
-			}
-			return ""
-		},
-		Silent: r.isSilent,
+		Module: moduleBehind, Blind: blindBehind, Silent: r.isSilent,
 		Limits: func(module string, labels map[string]string) deletes.Limits {
 			if known := modules.Find(module); known != nil {
 				return known.DeleteLimits(labels)
@@ -96,6 +84,20 @@ func (r *Registry) newDeletes(o Options, modules catalog.Catalog) (*deletions.Gu
 			}
 		},
 	}), nil
+}
+
+func moduleBehind(ctx context.Context) string {
+	if g := contain.GuardOf(ctx); g != nil && g.Module != "" {
+		return g.Module
+	}
+	return hubModule
+}
+
+func blindBehind(ctx context.Context) string {
+	if g := contain.GuardOf(ctx); g != nil && g.Module != "" {
+		return g.App.Blind(g.Module)
+	}
+	return ""
 }
 
 // placesBehind returns where the holds of a remote are kept, and in which term.

@@ -99,7 +99,7 @@ func (g *Guard) Run(ctx context.Context, every time.Duration, told func(error)) 
 // or a late write of the process that had the target before.
 func (g *Guard) keepUp(ctx context.Context) error {
 	g.leave()
-	if _, closed := g.placeOf(""); closed != nil {
+	if g.isStandby() {
 		g.showAll()
 		return nil
 	}
@@ -119,6 +119,11 @@ func (g *Guard) keepUp(ctx context.Context) error {
 		g.available()
 	}
 	return errors.Join(bad, failed)
+}
+
+func (g *Guard) isStandby() bool {
+	_, closed := g.placeOf("")
+	return closed != nil
 }
 
 // lookEvery is for a process without Holds: those of ended processes wait for a successor.

@@ -61,9 +61,9 @@ func checkAlone(ctx context.Context, o Options, scheme *runtime.Scheme) error {
 	if err != nil {
 		return fmt.Errorf("build the client for the hub: %w", err)
 	}
-	pods, err := replica.LivePods(ctx, hub, o.CredentialsNamespace)
-	if err != nil || len(pods) == 0 {
-		return nil //nolint:nilerr // A hub alone may lack the permission.
+	pods, _ := replica.LivePods(ctx, hub, o.CredentialsNamespace) // A hub alone may lack the permission.
+	if len(pods) == 0 {
+		return nil
 	}
 	return fmt.Errorf("replicas of a hub work in %s (%s), and a hub that is alone would write beside them: stop them, and wait for 10 s, "+
 		"or run this hub with --alone=false", o.CredentialsNamespace, strings.Join(pods, ", "))
