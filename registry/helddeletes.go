@@ -58,7 +58,7 @@ func (r *Registry) newDeletes(o Options, modules catalog.Catalog) (*deletions.Gu
 	}
 	return deletions.New(deletions.Options{
 		Store: store, Now: now, Replica: replica, IsAlive: o.Alive,
-		Place: r.placesBehind(o.Gate),
+		Place:  r.placesBehind(o.Gate),
 		Module: moduleBehind, Blind: blindBehind, Silent: r.isSilent,
 		Limits: func(module string, labels map[string]string) deletes.Limits {
 			if known := modules.Find(module); known != nil {
