@@ -80,7 +80,7 @@ func (p *Part) String() string {
 // Between two looks at the states, and after a failed write; and how long a request may take.
 const period, retry, within = time.Second, 30 * time.Second, 5 * time.Second
 
-// Writer is a runnable of the hub's manager that reports while the hub leads. All fields but Leaving and Check are required.
+// Writer is a runnable of the hub's manager that reports while the hub may write. All fields but Leaving and Check are required.
 type Writer struct {
 	Client             client.Client
 	Namespace, Replica string

@@ -132,9 +132,9 @@ func isName(name string) bool {
 	return len(validation.IsDNS1123Label(name)) == 0 && !strings.HasPrefix(name, recordPrefix)
 }
 
-// Run takes part in the installation until ctx ends, and then leaves in good order within LeaveTimeout. It fails if the replica does not fit the installation, such as with ErrCount, or cannot release all in time;
-// others then wait for its Lease. After Run the gate is closed for good, and no call of the Runner in progress. It must be called
-// once.
+// Run takes part in the installation until ctx ends, and then leaves in good order within LeaveTimeout. It fails if the replica does
+// not fit the installation, such as with ErrCount, or cannot release all in time; others then wait for its Lease. After Run the gate
+// is closed for good, and no call of the Runner in progress. It must be called once.
 func (r *Replica) Run(ctx context.Context) error {
 	if !r.running.CompareAndSwap(false, true) {
 		return errors.New("the replica has been started before; call New for each Run")

@@ -120,8 +120,9 @@ func (m *Machine) SeeRecord(number int, r Record) {
 	}
 }
 
-// Damaged records that the record's object is missing, cannot be decoded, or has an earlier epoch; SeeRecord finds another holder. Its holder writes it again.
-// Until then no other can take the shard, unless the record was set back; then the holder with the higher epoch remains.
+// Damaged records that the record's object is missing, cannot be decoded, or has an earlier epoch; SeeRecord finds another holder. Its
+// holder writes it again. Until then no other can take the shard, unless the record was set back; then the holder with the higher
+// epoch remains.
 func (m *Machine) Damaged(number int) { m.shards[number].damaged = true }
 
 // Deleted records that a record was deleted, which was the last one at that moment. Its holder writes it again; if that has ended, the
