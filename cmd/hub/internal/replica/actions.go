@@ -115,7 +115,7 @@ func (l *life) swapRecord(ctx context.Context, a shards.Action) error {
 	l.see(lease)
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	if isConflict && l.machine.VersionOf(a.Shard) == a.Record.Version {
+	if isConflict && l.machine.Record(a.Shard).Version == a.Record.Version {
 		return errNotYet
 	}
 	return nil

@@ -57,11 +57,8 @@ func (l *life) isAssigner(now shards.Instant) bool {
 	}
 	live := l.machine.Live(now)
 	assigner := l.view.assignment.assigner
-	standsBy := func(name string) bool {
-		return !slices.ContainsFunc(l.view.records, func(r shards.Record) bool { return r.Holder == name })
-	}
-	return slices.Contains(live, l.me) &&
-		(assigner == l.me || !slices.Contains(live, assigner) || standsBy(assigner) && !standsBy(l.me))
+	return slices.Contains(live, l.me) && (assigner == l.me || !slices.Contains(live, assigner) ||
+		!l.machine.IsHolder(assigner) && l.machine.IsHolder(l.me))
 }
 
 func (l *life) assign(ctx context.Context, next assignment) error {
@@ -82,11 +79,12 @@ func (l *life) beginCleanup(ctx context.Context, now shards.Instant) {
 		return
 	}
 	for name, s := range l.view.leases {
-		if l.machine.UnchangedFor(name, now) < max(l.options.ForgetAfter, 2*l.options.Timing.Duration) || l.isInRecord(name) {
+		if l.machine.UnchangedFor(name, now) < max(l.options.ForgetAfter, 2*l.options.Timing.Duration) ||
+			l.machine.IsNeeded(func(of string) bool { return of == name }) {
 			continue
 		}
 		pod := shards.PodOf(name)
-		isOver := !l.hasPodRecord(pod)
+		isOver := !l.machine.IsNeeded(func(of string) bool { return shards.PodOf(of) == pod })
 		l.begin(ctx, name, func(ctx context.Context) error {
 			if isOver {
 				if err := l.options.Forget(ctx, pod); err != nil {
@@ -100,18 +98,4 @@ func (l *life) beginCleanup(ctx context.Context, now shards.Instant) {
 			return err
 		})
 	}
-}
-
-// isInRecord: the incarnation holds a shard or waits for one, or an unread record may have it. It needs l.mu.
-func (l *life) isInRecord(name string) bool {
-	return slices.ContainsFunc(l.view.records, func(r shards.Record) bool {
-		return r.Version == "" || r.Holder == name || r.Warm == name
-	})
-}
-
-// hasPodRecord: a Pod holds a shard or waits for one, or an unread record may have it. It needs l.mu.
-func (l *life) hasPodRecord(pod string) bool {
-	return slices.ContainsFunc(l.view.records, func(r shards.Record) bool {
-		return r.Version == "" || shards.PodOf(r.Holder) == pod || shards.PodOf(r.Warm) == pod
-	})
 }

@@ -58,7 +58,7 @@ func newLife(r *Replica) *life {
 		options: r.options, store: r.store, me: me, log: r.options.Log.WithValues("lease", me),
 		kicked: make(chan struct{}, 1), hurried: make(chan struct{}, 1), slots: make(chan struct{}, atOnce),
 		machine: shards.New(me, r.options.Count, r.options.Timing), apps: make([]apps, r.options.Count+1),
-		busy: map[string]bool{}, view: newView(r.options.Count),
+		busy: map[string]bool{}, view: view{leases: map[string]sighting{}},
 	}
 }
 

@@ -25,7 +25,7 @@ func (r *Replica) read(f func(*life)) {
 
 // HolderOf returns the Pod that holds a Cluster's shard, as far as this replica knows; may be empty.
 func (r *Replica) HolderOf(uid types.UID) (pod string) {
-	r.read(func(l *life) { pod = shards.PodOf(l.machine.HolderOf(shards.Of(uid, r.options.Count))) })
+	r.read(func(l *life) { pod = shards.PodOf(l.machine.Record(shards.Of(uid, r.options.Count)).Holder) })
 	return pod
 }
 
@@ -79,7 +79,7 @@ func (l *life) observe(now shards.Instant) Observation {
 			o.Drained++
 		}
 	}
-	for shard := range l.view.records {
+	for shard := range l.options.Count + 1 {
 		epoch, err := l.machine.Gate(shard, now)
 		if err != nil {
 			epoch = 0

@@ -8,13 +8,10 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
-
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 )
 
 // view is what a life has read beyond its Machine.
 type view struct {
-	records    []shards.Record
 	leases     map[string]sighting // of other replicas
 	assignment assignment
 	hasLeases  bool // the watch of Leases has delivered its first list
@@ -27,10 +24,6 @@ type sighting struct {
 	since   time.Time
 	labels  map[string]string // of the replica
 	created time.Time         // by the clock of the API server
-}
-
-func newView(count int) view {
-	return view{records: make([]shards.Record, count+1), leases: map[string]sighting{}}
 }
 
 // isOlder: an event may arrive after the response to a later write. Only efficiency depends on it: incomparable is not older.
@@ -57,12 +50,11 @@ func (l *life) seeRecord(lease *coordinationv1.Lease) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch known := &l.view.records[shard]; {
+	switch known := l.machine.Record(shard); {
 	case isOlder(r.Version, known.Version):
 	case r.Epoch < known.Epoch:
 		l.machine.Damaged(shard)
 	default:
-		*known = r
 		l.machine.SeeRecord(shard, r)
 	}
 }
@@ -71,7 +63,7 @@ func (l *life) seeRecord(lease *coordinationv1.Lease) {
 func (l *life) seeDamaged(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for shard := range l.view.records {
+	for shard := range l.options.Count + 1 {
 		if recordName(shard) == name {
 			l.machine.Damaged(shard)
 		}
@@ -86,8 +78,7 @@ func (l *life) seeDeleted(lease *coordinationv1.Lease) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if known := &l.view.records[shard]; !isOlder(r.Version, known.Version) && r.Epoch >= known.Epoch {
-		*known = r
+	if known := l.machine.Record(shard); !isOlder(r.Version, known.Version) && r.Epoch >= known.Epoch {
 		l.machine.Deleted(shard, r)
 	}
 }

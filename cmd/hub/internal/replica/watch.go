@@ -181,7 +181,7 @@ func (l *life) knownLeases() map[string]bool {
 	for name := range l.view.leases {
 		names[name] = true
 	}
-	for shard := range l.view.records {
+	for shard := range l.options.Count + 1 {
 		names[recordName(shard)] = true
 	}
 	return names

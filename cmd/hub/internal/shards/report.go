@@ -7,11 +7,21 @@ import (
 	"time"
 )
 
-// HolderOf is as far as this replica knows, for people and for objects that are not the remote's; else ask Gate.
-func (m *Machine) HolderOf(shard int) string { return m.shards[shard].record.Holder }
+// Record is that of a shard as far as this replica knows; zero if it was not read. Whether to write to a remote, ask Gate.
+func (m *Machine) Record(shard int) Record { return m.shards[shard].record }
 
-// VersionOf is that of a shard's record, as far as this replica knows.
-func (m *Machine) VersionOf(shard int) string { return m.shards[shard].record.Version }
+// IsHolder reports whether a record names an incarnation as its holder.
+func (m *Machine) IsHolder(name string) bool {
+	return slices.ContainsFunc(m.shards, func(s shard) bool { return s.record.Holder == name })
+}
+
+// IsNeeded reports whether a selected incarnation holds a shard or waits for one, as far as records say. One that was not read may
+// name every incarnation.
+func (m *Machine) IsNeeded(isSelected func(name string) bool) bool {
+	return slices.ContainsFunc(m.shards, func(s shard) bool {
+		return s.record.Version == "" || isSelected(s.record.Holder) || isSelected(s.record.Warm)
+	})
+}
 
 // HasNoHolder reports whether the record of a shard names none, or one that is known not to have its Lease.
 func (m *Machine) HasNoHolder(shard int) bool {
@@ -44,16 +54,9 @@ func (m *Machine) LiveHolder(shard int, now Instant) string {
 // IsAnyLive reports whether an incarnation of a Pod that has a shard, or waits for one, renews its Lease.
 func (m *Machine) IsAnyLive(pod string, now Instant) bool {
 	for name := range m.others {
-		if PodOf(name) == pod && m.isLive(name, now) && m.mayHave(name) {
+		if PodOf(name) == pod && m.isLive(name, now) && m.IsNeeded(func(of string) bool { return of == name }) {
 			return true
 		}
 	}
 	return false
-}
-
-// mayHave: a record that was not read may name every incarnation.
-func (m *Machine) mayHave(name string) bool {
-	return slices.ContainsFunc(m.shards, func(s shard) bool {
-		return s.record.Version == "" || s.record.Holder == name || s.record.Warm == name
-	})
 }
