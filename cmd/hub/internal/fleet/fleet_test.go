@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -108,23 +109,31 @@ type oneShard struct {
 
 const name = "a"
 
-func newOneShard(t *testing.T) *oneShard {
+// clientAndCache installs the definitions, too. The cache does not run.
+func clientAndCache(t *testing.T, config *rest.Config) (direct client.Client, clusters cache.Cache) {
 	t.Helper()
-	config := fleettest.Cluster(t, "hub").Config()
 	fleettest.InstallCRDs(t, config)
 	scheme := runtime.NewScheme()
 	must(t, hubv1.AddToScheme(scheme))
 	direct, err := client.New(config, client.Options{Scheme: scheme})
 	must(t, err)
+	clusters, err = cache.New(config, cache.Options{Scheme: scheme})
+	must(t, err)
+	return direct, clusters
+}
+
+func newOneShard(t *testing.T) *oneShard {
+	t.Helper()
+	config := fleettest.Cluster(t, "hub").Config()
+	direct, clusters := clientAndCache(t, config)
 	one := &hubv1.Cluster{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec:       hubv1.ClusterSpec{KubeconfigSecretRef: hubv1.KubeconfigSecretRef{Name: name}},
 	}
 	must(t, client.IgnoreAlreadyExists(direct.Create(t.Context(), one)))
 	must(t, direct.Get(t.Context(), client.ObjectKeyFromObject(one), one))
-	clusters, err := cache.New(config, cache.Options{Scheme: scheme})
-	must(t, err)
 	s := &oneShard{journal: &journal{}, remotes: &remotes{states: map[registry.ClusterName]state.State{}}, uid: one.UID}
+	var err error
 	s.fleet, err = New(Options{Config: config, Namespace: "default", Replica: "hub-0", Count: 1})
 	must(t, err)
 	must(t, s.fleet.Attach(s.remotes, clusters, s.journal))

@@ -40,8 +40,9 @@ const (
 )
 
 // marks correct the status of Clusters whose runner has ended: a runner that is killed leaves its last report behind, also if no
-// other takes the Cluster over. The assigner marks, while the record of the shard has no holder, or one that has ended. The mark is the condition Ready, Unknown
-// with the reason RunnerLost, written if the Cluster is unchanged since before the record was looked at. A report takes it back.
+// other takes the Cluster over. The assigner marks, while the record of the shard has no holder, or one that has ended. The mark is
+// the condition Ready, Unknown with the reason RunnerLost, written if the Cluster is unchanged since before the record was looked
+// at. A report takes it back.
 type marks struct {
 	observe  func() (replica.Observation, bool)
 	count    int           // of shards with Clusters

@@ -9,10 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
@@ -25,13 +22,7 @@ import (
 func TestFleet_Pins(t *testing.T) {
 	t.Parallel()
 	config := fleettest.Cluster(t, "pins").Config()
-	fleettest.InstallCRDs(t, config)
-	scheme := runtime.NewScheme()
-	must(t, hubv1.AddToScheme(scheme))
-	direct, err := client.New(config, client.Options{Scheme: scheme})
-	must(t, err)
-	clusters, err := cache.New(config, cache.Options{Scheme: scheme})
-	must(t, err)
+	direct, clusters := clientAndCache(t, config)
 	const count = 3
 	f, err := New(Options{Config: config, Namespace: "default", Replica: "hub-0", Labels: map[string]string{"place": "north"}, Count: count})
 	must(t, err)
