@@ -7,7 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"net/http"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -27,6 +27,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,7 +36,6 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
-	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
 var (
@@ -50,9 +50,8 @@ const (
 )
 
 // BenchmarkEngage measures the cost of a remote: the time until every reconciler has seen every object of its remote,
-// CPU, memory and goroutines. It compares with the floor in the same run: a plain client-go informer per remote, and one
-// with a work queue and a worker that copies each object, as a controller does. The remotes are many addresses of a few
-// real API servers; with -bodies=differ each remote has a namespace with objects of its own.
+// CPU, memory and goroutines. It compares with the floor in the same run. The remotes are many addresses of a few real API
+// servers; with -bodies=differ each remote has a namespace with objects of its own.
 func BenchmarkEngage(b *testing.B) {
 	for field := range strings.SplitSeq(*remotes, ",") {
 		n, err := strconv.Atoi(field)
@@ -60,7 +59,6 @@ func BenchmarkEngage(b *testing.B) {
 			b.Fatalf("-remotes: %v", err)
 		}
 		all := benchFleet(b, n)
-		b.Run(fmt.Sprintf("remotes=%d/informers", n), func(b *testing.B) { engage(b, all, engageInformers) })
 		b.Run(fmt.Sprintf("remotes=%d/floor", n), func(b *testing.B) { engage(b, all, engageFloor) })
 		b.Run(fmt.Sprintf("remotes=%d/registry", n), func(b *testing.B) { engage(b, all, engageRegistry) })
 	}
@@ -201,64 +199,24 @@ func measure() usage {
 	}
 }
 
-// engageInformers runs a plain informer per remote, each with a transport of its own.
-func engageInformers(b *testing.B, all []benchRemote, s *seen) func() {
-	b.Helper()
-	return informersOf(b, all, func(context.Context, cache.SharedIndexInformer) cache.ResourceEventHandler {
-		return cache.ResourceEventHandlerFuncs{AddFunc: func(any) { s.one() }}
-	})
-}
-
-// engageFloor runs an informer per remote with a work queue and one worker, which reads each object from the store and copies it.
+// engageFloor runs what client-go has, and nothing else: an informer per remote with a client of its own, a work queue and one
+// worker, which reads each object from the store and copies it.
 func engageFloor(b *testing.B, all []benchRemote, s *seen) func() {
-	b.Helper()
-	return informersOf(b, all, func(ctx context.Context, informer cache.SharedIndexInformer) cache.ResourceEventHandler {
-		queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]())
-		context.AfterFunc(ctx, queue.ShutDown)
-		go func() {
-			for {
-				key, ended := queue.Get()
-				if ended {
-					return
-				}
-				if obj, ok, _ := informer.GetStore().GetByKey(key); ok {
-					_ = obj.(client.Object).DeepCopyObject() //nolint:forcetypeassert // It is an object.
-					s.one()
-				}
-				queue.Forget(key)
-				queue.Done(key)
-			}
-		}()
-		return cache.ResourceEventHandlerFuncs{AddFunc: func(obj any) {
-			if key, err := cache.MetaNamespaceKeyFunc(obj); err == nil {
-				queue.Add(key)
-			}
-		}}
-	})
-}
-
-// informersOf runs an informer per remote, each with a transport and a handler of its own.
-func informersOf(
-	b *testing.B, all []benchRemote, handler func(context.Context, cache.SharedIndexInformer) cache.ResourceEventHandler,
-) func() {
 	b.Helper()
 	ctx, cancel := context.WithCancel(b.Context())
 	var factories []informers.SharedInformerFactory
-	var transports []*kubeconfig.Transport
 	kind := benchKindOf(b)
 	for _, one := range all {
-		c, err := kubeconfig.Parse(map[string][]byte{"kubeconfig": one.kubeconfig}, kubeconfig.Options{}, policy)
+		config, err := clientcmd.RESTConfigFromKubeConfig(one.kubeconfig)
 		must(b, err)
-		transport, err := kubeconfig.NewTransport(c, policy)
-		must(b, err)
-		transports = append(transports, transport)
-		config := kubeconfig.RESTConfig(c.Endpoint, transport)
-		config.ContentType = "application/vnd.kubernetes.protobuf"
-		set, err := kubernetes.NewForConfigAndClient(config, &http.Client{Transport: transport})
+		config.ContentType, config.QPS = "application/vnd.kubernetes.protobuf", -1
+		config.Dial = (&net.Dialer{}).DialContext // client-go shares the connections of configurations that are equal otherwise.
+		set, err := kubernetes.NewForConfig(config)
 		must(b, err)
 		factory := informers.NewSharedInformerFactoryWithOptions(set, 0, informers.WithNamespace(one.namespace))
 		informer := kind.informer(factory)
-		_, _ = informer.AddEventHandler(handler(ctx, informer))
+		_, err = informer.AddEventHandler(floorWorker(ctx, informer, s))
+		must(b, err)
 		factory.StartWithContext(ctx)
 		factories = append(factories, factory)
 	}
@@ -267,10 +225,27 @@ func informersOf(
 		for _, f := range factories {
 			f.Shutdown()
 		}
-		for _, t := range transports {
-			t.Close()
-		}
 	}
+}
+
+func floorWorker(ctx context.Context, informer cache.SharedIndexInformer, s *seen) cache.ResourceEventHandler {
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]())
+	context.AfterFunc(ctx, queue.ShutDown)
+	go func() {
+		for key, ended := queue.Get(); !ended; key, ended = queue.Get() {
+			if obj, ok, _ := informer.GetStore().GetByKey(key); ok {
+				_ = obj.(client.Object).DeepCopyObject() //nolint:forcetypeassert // It is an object.
+				s.one()
+			}
+			queue.Forget(key)
+			queue.Done(key)
+		}
+	}()
+	return cache.ResourceEventHandlerFuncs{AddFunc: func(obj any) {
+		if key, err := cache.MetaNamespaceKeyFunc(obj); err == nil {
+			queue.Add(key)
+		}
+	}}
 }
 
 func engageRegistry(b *testing.B, all []benchRemote, s *seen) func() {

@@ -28,7 +28,7 @@ func BenchmarkRest(b *testing.B) {
 			b.Fatalf("-remotes: %v", err)
 		}
 		all := benchFleet(b, n)
-		b.Run(fmt.Sprintf("remotes=%d/informers", n), func(b *testing.B) { stayAtRest(b, all, engageInformers) })
+		b.Run(fmt.Sprintf("remotes=%d/floor", n), func(b *testing.B) { stayAtRest(b, all, engageFloor) })
 		b.Run(fmt.Sprintf("remotes=%d/registry", n), func(b *testing.B) { stayAtRest(b, all, engageRegistry) })
 	}
 }

@@ -4,7 +4,7 @@ package multiclusterruntime_test
 
 import (
 	"context"
-	"net/http"
+	"net"
 	"sync"
 	"testing"
 
@@ -53,31 +53,25 @@ func contestants() []contestant {
 	}
 }
 
-// prepareFloor returns a function that starts what a controller needs at least: for each remote a plain informer of client-go, a
-// work queue, and a worker that copies each object. It uses the registry's transport and protobuf.
+// prepareFloor returns a function that starts what client-go has, and nothing else: for each remote a client, an informer, a work
+// queue, and a worker that copies each object. It uses protobuf, as the registry does.
 func prepareFloor(b *testing.B, all []benchRemote, note noting) func() func() {
 	b.Helper()
 	return func() func() {
 		ctx, cancel := context.WithCancel(context.WithoutCancel(b.Context()))
 		var running sync.WaitGroup
-		var transports []*kubeconfig.Transport
 		for _, one := range all {
-			config := configFor(b, one.kubeconfig)
-			transport, err := kubeconfig.NewTransport(kubeconfig.Connection{Endpoint: config.Endpoint, Credential: config.Credential}, policy())
+			config, err := clientcmd.RESTConfigFromKubeConfig(one.kubeconfig)
 			testkit.Must(b, err)
-			transports = append(transports, transport)
-			connection := kubeconfig.RESTConfig(config.Endpoint, transport)
-			connection.ContentType, connection.QPS = runtime.ContentTypeProtobuf, -1
-			set, err := kubernetes.NewForConfigAndClient(connection, &http.Client{Transport: transport})
+			config.ContentType, config.QPS = runtime.ContentTypeProtobuf, -1
+			config.Dial = (&net.Dialer{}).DialContext // client-go shares the connections of configurations that are equal otherwise.
+			set, err := kubernetes.NewForConfig(config)
 			testkit.Must(b, err)
 			running.Go(func() { followPlainly(ctx, set, one.name, note) })
 		}
 		return func() {
 			cancel()
 			running.Wait()
-			for _, t := range transports {
-				t.Close()
-			}
 		}
 	}
 }
