@@ -7,11 +7,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/clusterfx/clusterfx/internal/wire"
 )
 
 // dryRun: if a deletion has options in its body, the API server ignores those in its query.
@@ -42,26 +43,12 @@ func dryRun(r *http.Request) (*http.Request, error) {
 // maxDeleteOptions is larger than the options of any deletion.
 const maxDeleteOptions = 64 << 10
 
-const protobufPrefix = "k8s\x00"
-
 func dryOptions(sent []byte, contentType string) ([]byte, error) {
 	var options metav1.DeleteOptions
-	form, _, _ := mime.ParseMediaType(contentType)
-	var err error
-	switch {
-	case len(sent) == 0:
-	case form == runtime.ContentTypeJSON, form == "":
-		err = json.Unmarshal(sent, &options)
-	case form == runtime.ContentTypeProtobuf:
-		var wrapped runtime.Unknown
-		if err = wrapped.Unmarshal(bytes.TrimPrefix(sent, []byte(protobufPrefix))); err == nil {
-			err = options.Unmarshal(wrapped.Raw)
+	if len(sent) > 0 {
+		if _, err := wire.Decode(contentType, sent, &options); err != nil {
+			return nil, fmt.Errorf("decode the options of the deletion: %w", err)
 		}
-	default:
-		err = fmt.Errorf("unknown content type %q", form)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("decode the options of the deletion: %w", err)
 	}
 	options.TypeMeta = metav1.TypeMeta{} // It is the same for all groups.
 	options.DryRun = []string{metav1.DryRunAll}

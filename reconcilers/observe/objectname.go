@@ -3,14 +3,12 @@
 package observe
 
 import (
-	"bytes"
-	"encoding/json"
 	"io"
-	"mime"
 	"net/http"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/clusterfx/clusterfx/internal/wire"
 )
 
 const (
@@ -57,14 +55,6 @@ func metadataIn(r *http.Request) (metav1.ObjectMeta, error) {
 		return metav1.ObjectMeta{}, err
 	}
 	var object metav1.PartialObjectMetadata
-	if form, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); form != runtime.ContentTypeProtobuf {
-		err = json.Unmarshal(sent, &object)
-		return object.ObjectMeta, err
-	}
-	var wrapped runtime.Unknown
-	if err := wrapped.Unmarshal(bytes.TrimPrefix(sent, []byte(protobufPrefix))); err != nil {
-		return metav1.ObjectMeta{}, err
-	}
-	err = object.Unmarshal(wrapped.Raw) // All kinds have their metadata in the first field.
+	_, err = wire.Decode(r.Header.Get("Content-Type"), sent, &object) // All kinds have their metadata in the first field.
 	return object.ObjectMeta, err
 }

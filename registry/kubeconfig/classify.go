@@ -18,11 +18,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
-	"github.com/clusterfx/clusterfx/registry/kubeconfig/internal/servertext"
+	"github.com/clusterfx/clusterfx/internal/wire"
 )
 
 // ErrNotKubernetes means that the response is not from a Kubernetes API server.
-var ErrNotKubernetes = servertext.ErrNotKubernetes
+var ErrNotKubernetes = wire.ErrNotKubernetes
 
 // ErrNotForwarded means that a response, which is not from an API server, says that something does not exist, as that
 // of a proxy whose agent is away. It wraps ErrNotKubernetes.

@@ -10,12 +10,12 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/clusterfx/clusterfx/registry/kubeconfig/internal/servertext"
+	"github.com/clusterfx/clusterfx/internal/wire"
 )
 
 // CauseUndeclared is the cause of an error about a field that the schema lacks, for which API servers have no reason,
 // and whose message Discreet removes.
-const CauseUndeclared = servertext.Undeclared
+const CauseUndeclared = wire.Undeclared
 
 // Discreet returns a RoundTripper that keeps the text of a server out of errors, and so out of logs, events and status.
 //
@@ -55,12 +55,12 @@ func withoutText(r *http.Request, response *http.Response, credentials ...Creden
 	if response.StatusCode == http.StatusSwitchingProtocols || response.Body == nil { // The body is a connection.
 		return response, nil
 	}
-	if servertext.IsFromProxy(response) {
+	if wire.IsFromProxy(response) {
 		response.Body.Close()
 		return nil, worded(ErrNotForwarded)
 	}
 	response.Body = &wordedBody{response.Body}
-	return servertext.Replace(r, response, func(text string) string { return Redact(text, credentials...) }), nil
+	return wire.Replace(r, response, func(text string) string { return Redact(text, credentials...) }), nil
 }
 
 type wordedError struct {

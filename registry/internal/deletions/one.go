@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/clusterfx/clusterfx/internal/wire"
 	"github.com/clusterfx/clusterfx/registry/internal/deletions/ledger"
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
 )
@@ -79,14 +80,11 @@ func objectIn(response *http.Response) (uid types.UID, mayBeLeft bool) {
 	response.Body = readCloser{io.MultiReader(bytes.NewReader(body), rest), rest}
 	var object metav1.PartialObjectMetadata
 	var status metav1.Status // of an object that is gone
-	decode := decodeJSON
-	if bytes.HasPrefix(body, []byte(protobufPrefix)) {
-		decode = decodeProtobuf
-	}
-	if decode(body, &object) == nil && object.UID != "" {
+	form := response.Header.Get("Content-Type")
+	if _, err := wire.Decode(form, body, &object); err == nil && object.UID != "" {
 		return object.UID, true
 	}
-	if decode(body, &status) == nil && status.Details != nil {
+	if _, err := wire.Decode(form, body, &status); err == nil && status.Details != nil {
 		return status.Details.UID, false
 	}
 	return "", true

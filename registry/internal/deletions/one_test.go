@@ -50,10 +50,13 @@ func TestObjectIn(t *testing.T) {
 		"failed":              {504, `{"metadata":{"uid":"u-1"}}`, "", true},
 		"empty":               {200, "", "", true},
 		"no object":           {200, "[]", "", true},
-		"protobuf of nothing": {200, protobufPrefix + "\xff\xff", "", true},
+		"protobuf of nothing": {200, "k8s\x00\xff\xff", "", true},
 		"too long":            {200, long + strings.Repeat("x", maxAnswer) + `"}`, "", true},
 	} {
-		response := &http.Response{StatusCode: c.code, Body: io.NopCloser(strings.NewReader(c.body))}
+		response := &http.Response{StatusCode: c.code, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(c.body))}
+		if strings.HasPrefix(c.body, "k8s\x00") {
+			response.Header.Set("Content-Type", runtime.ContentTypeProtobuf)
+		}
 		if uid, left := objectIn(response); uid != c.uid || left != c.left {
 			t.Errorf("%s: %q, %t; want %q, %t", name, uid, left, c.uid, c.left)
 		}

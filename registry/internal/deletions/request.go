@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"slices"
 
@@ -16,9 +15,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	kjson "sigs.k8s.io/json"
 
 	"github.com/clusterfx/clusterfx/internal/requestinfo"
+	"github.com/clusterfx/clusterfx/internal/wire"
 )
 
 type action int
@@ -89,19 +88,11 @@ func optionsOf(r *http.Request, what action) (*metav1.DeleteOptions, error) {
 	if len(body) == 0 {
 		return options, nil
 	}
-	isProtobuf := false
-	if form, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err == nil {
-		isProtobuf = form == runtime.ContentTypeProtobuf
-	}
-	decode := decodeJSON
-	if isProtobuf {
-		decode = decodeProtobuf
-	}
-	said := &metav1.DeleteOptions{}
+	said, form := &metav1.DeleteOptions{}, r.Header.Get("Content-Type")
 	if what == evictsOne {
 		var eviction policyv1.Eviction
-		if err := decode(body, &eviction); err != nil {
-			return nil, err
+		if _, err := wire.Decode(form, body, &eviction); err != nil {
+			return nil, errOptions
 		}
 		if eviction.DeleteOptions != nil {
 			said = eviction.DeleteOptions
@@ -109,32 +100,10 @@ func optionsOf(r *http.Request, what action) (*metav1.DeleteOptions, error) {
 		said.DryRun = append(said.DryRun, options.DryRun...) // An eviction is a create: its query counts, too.
 		return said, nil
 	}
-	if err := decode(body, said); err != nil {
-		return nil, err
+	if _, err := wire.Decode(form, body, said); err != nil {
+		return nil, errOptions
 	}
 	return said, nil
-}
-
-type message interface{ Unmarshal(data []byte) error }
-
-// decodeJSON is case-sensitive, as the API server is.
-func decodeJSON(body []byte, into message) error {
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(body, into); err != nil {
-		return errOptions // The error of the decoder quotes the body.
-	}
-	return nil
-}
-
-// protobufPrefix begins an object in protobuf; see k8s.io/apimachinery/pkg/runtime/serializer/protobuf.
-const protobufPrefix = "k8s\x00"
-
-func decodeProtobuf(body []byte, into message) error {
-	raw, found := bytes.CutPrefix(body, []byte(protobufPrefix))
-	var wrapped runtime.Unknown
-	if !found || wrapped.Unmarshal(raw) != nil || into.Unmarshal(wrapped.Raw) != nil {
-		return errOptions
-	}
-	return nil
 }
 
 type readCloser struct {

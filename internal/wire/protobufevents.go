@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package servertext
+package wire
 
 import (
 	"bytes"
@@ -171,9 +171,8 @@ func openField(message []byte, number byte) (content []byte, size uint64, found 
 }
 
 func (e *protobufEvents) typed(object []byte) error {
-	var of runtime.Unknown
-	raw, found := bytes.CutPrefix(object, []byte(protobufPrefix))
-	if !found || of.Unmarshal(raw) != nil {
+	of, err := open(object)
+	if err != nil {
 		return errEvent
 	}
 	return e.types.typed(metav1.TypeMeta{Kind: of.Kind, APIVersion: of.APIVersion})

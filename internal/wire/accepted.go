@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package servertext
+package wire
 
 import (
 	"bytes"
@@ -303,10 +303,9 @@ func (j *protobufJudge) end() error {
 		}
 		return nil
 	}
-	var wrapped runtime.Unknown
-	raw, found := bytes.CutPrefix(j.kept, []byte(protobufPrefix))
-	if isRefused := !found || wrapped.Unmarshal(raw) != nil; isRefused { // by the decoder
-		return nil
+	wrapped, err := open(j.kept)
+	if err != nil {
+		return nil // It is for the decoder to refuse.
 	}
 	if err := j.typed(metav1.TypeMeta{Kind: wrapped.Kind, APIVersion: wrapped.APIVersion}); err != nil {
 		return err
@@ -317,9 +316,6 @@ func (j *protobufJudge) end() error {
 	}
 	return j.verdict.end()
 }
-
-// protobufPrefix begins each object in protobuf, except those in events.
-const protobufPrefix = "k8s\x00"
 
 func cutField(message []byte, number byte) (content, rest []byte, found bool) {
 	if len(message) == 0 || message[0] != number<<3|2 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package servertext
+package wire
 
 import (
 	"bytes"
@@ -105,20 +105,11 @@ func decodeStatus(form string, body []byte) (*metav1.Status, error) {
 	if len(body) > maxStatus {
 		return nil, ErrNotKubernetes
 	}
-	if !strings.Contains(form, "protobuf") {
-		err := json.Unmarshal(body, &said)
-		return &said, err
+	of, err := Decode(form, body, &said)
+	if of.Kind != "" {
+		said.TypeMeta = of
 	}
-	var wrapped runtime.Unknown
-	raw, found := bytes.CutPrefix(body, []byte(protobufPrefix))
-	if !found {
-		return nil, ErrNotKubernetes
-	}
-	if err := wrapped.Unmarshal(raw); err != nil {
-		return nil, err
-	}
-	said.TypeMeta = metav1.TypeMeta{Kind: wrapped.Kind, APIVersion: wrapped.APIVersion}
-	return &said, said.Unmarshal(wrapped.Raw)
+	return &said, err
 }
 
 type reply struct{ metav1.Status }
