@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"mime"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -22,20 +23,21 @@ var ErrBody = errors.New("the body cannot be decoded")
 // Message is an object that can be decoded from protobuf.
 type Message interface{ Unmarshal(data []byte) error }
 
-// Decode decodes a body by its media type, JSON unless it is protobuf; names are case-sensitive, as for the API server. It
-// returns the kind of a body in protobuf, whose objects lack it. The error is ErrBody.
+// Decode decodes a body of the media type JSON, which is the default, or protobuf. Names are case-sensitive, as for the API
+// server. It returns the kind of a body in protobuf, whose objects lack it. The error is ErrBody, also for another type.
 func Decode(contentType string, body []byte, into Message) (metav1.TypeMeta, error) {
-	if form, _, _ := mime.ParseMediaType(contentType); form != runtime.ContentTypeProtobuf {
-		if kjson.UnmarshalCaseSensitivePreserveInts(body, into) != nil {
+	form, _, _ := mime.ParseMediaType(contentType)
+	switch {
+	case form == runtime.ContentTypeProtobuf:
+		wrapped, err := open(body)
+		if err != nil || into.Unmarshal(wrapped.Raw) != nil {
 			return metav1.TypeMeta{}, ErrBody
 		}
-		return metav1.TypeMeta{}, nil
-	}
-	wrapped, err := open(body)
-	if err != nil || into.Unmarshal(wrapped.Raw) != nil {
+		return metav1.TypeMeta{Kind: wrapped.Kind, APIVersion: wrapped.APIVersion}, nil
+	case form != "" && !strings.HasSuffix(form, "json"), kjson.UnmarshalCaseSensitivePreserveInts(body, into) != nil:
 		return metav1.TypeMeta{}, ErrBody
 	}
-	return metav1.TypeMeta{Kind: wrapped.Kind, APIVersion: wrapped.APIVersion}, nil
+	return metav1.TypeMeta{}, nil
 }
 
 // open returns the envelope of an object in protobuf.
