@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
@@ -24,15 +23,14 @@ import (
 type budget struct {
 	options Options
 
-	objects, bytes                         atomic.Int64 // upper bounds of the objects in the stores
-	measureAboveObjects, measureAboveBytes atomic.Int64 // measure again above these
-	dirty                                  atomic.Bool  // a refresh is due
-
 	ended chan struct{} // closed when the cache ends, which may be long after the epoch was fenced
 
 	measuring sync.Mutex // one measurement at a time; held while stores are read
 
 	mu         sync.Mutex // protects the fields; held for a few instructions
+	sum        Amount     // an upper bound of the objects in the stores
+	above      Amount     // measure again above it
+	dirty      bool       // a refresh is due
 	informers  []*Informer
 	handlers   map[*handler]bool   // that have an Owner
 	watchers   map[string][]string // by kind, the modules that watch it, sorted
@@ -54,12 +52,11 @@ func newBudget(o Options) *budget {
 	}
 	b := &budget{
 		options:  o,
+		above:    Amount{o.Limits.MaxObjects, o.Limits.MaxBytes},
 		handlers: map[*handler]bool{},
 		watchers: map[string][]string{},
 		ended:    make(chan struct{}),
 	}
-	b.measureAboveObjects.Store(b.options.Limits.MaxObjects)
-	b.measureAboveBytes.Store(b.options.Limits.MaxBytes)
 	b.timer = time.AfterFunc(refreshEvery, b.refresh)
 	b.timer.Stop()
 	b.staleTimer = time.AfterFunc(refreshEvery, b.checkStale)
@@ -126,18 +123,25 @@ func (b *budget) findStuck(now time.Time) {
 
 // spend does not return before the end of the cache if objects are too many: nothing more may enter while the app takes
 // its time to end.
-func (b *budget) spend(objects, bytes int64) {
-	if !b.dirty.Load() && b.dirty.CompareAndSwap(false, true) {
-		b.schedule()
-	}
-	nowObjects, nowBytes := b.objects.Add(objects), b.bytes.Add(bytes)
-	if nowObjects <= b.measureAboveObjects.Load() && nowBytes <= b.measureAboveBytes.Load() {
+func (b *budget) spend(arrived Amount) {
+	if !b.exceeds(arrived) {
 		return
 	}
 	if over := b.remeasure(); over != nil {
 		b.options.Fail(over)
 		<-b.ended
 	}
+}
+
+func (b *budget) exceeds(arrived Amount) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.dirty {
+		b.dirty = true
+		b.schedule()
+	}
+	b.sum = b.sum.plus(arrived)
+	return b.sum.Objects > b.above.Objects || b.sum.Bytes > b.above.Bytes
 }
 
 // isLarge: each further object is estimated.
@@ -148,26 +152,25 @@ func (b *budget) isLarge() bool {
 func (b *budget) remeasure() error {
 	b.measuring.Lock()
 	defer b.measuring.Unlock()
-	if b.objects.Load() <= b.measureAboveObjects.Load() && b.bytes.Load() <= b.measureAboveBytes.Load() {
+	if !b.exceeds(Amount{}) {
 		return nil // another goroutine has measured meanwhile
 	}
-	sum := b.measure()
-	b.objects.Store(sum.Objects)
-	b.bytes.Store(sum.Bytes)
-	b.measureAboveObjects.Store(max(b.options.Limits.MaxObjects, sum.Objects+b.options.Limits.MaxObjects/100))
-	b.measureAboveBytes.Store(max(b.options.Limits.MaxBytes, sum.Bytes+b.options.Limits.MaxBytes/100))
-	b.remeasureSoon()
+	sum, most := b.measure(), b.options.Limits
+	b.mu.Lock()
+	b.sum = sum
+	b.above = Amount{max(most.MaxObjects, sum.Objects+most.MaxObjects/100), max(most.MaxBytes, sum.Bytes+most.MaxBytes/100)}
+	b.reset(remeasureAfter)
+	b.mu.Unlock()
 	return b.exceeded(sum)
 }
 
 // remeasureAfter: a measurement lacks objects that have arrived and are not stored yet.
 const remeasureAfter = time.Second
 
-func (b *budget) remeasureSoon() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+// reset needs the lock.
+func (b *budget) reset(after time.Duration) {
 	if b.options.Context.Err() == nil {
-		b.timer.Reset(remeasureAfter)
+		b.timer.Reset(after)
 	}
 }
 
@@ -261,16 +264,12 @@ func roughly(n int64) int64 {
 	return n / unit * unit
 }
 
+// schedule needs the lock.
 func (b *budget) schedule() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.options.Context.Err() != nil {
-		return
-	}
 	if slices.ContainsFunc(b.informers, func(s *Informer) bool { return s.measured.Load() == nil }) {
 		b.refreshes = 0
 	}
-	b.timer.Reset(min(refreshAfter(b.refreshes), b.options.Limits.Handling))
+	b.reset(min(refreshAfter(b.refreshes), b.options.Limits.Handling))
 	b.refreshes = min(b.refreshes+1, maxRefreshes)
 }
 
@@ -283,7 +282,9 @@ func (b *budget) refresh() {
 	if b.options.Context.Err() != nil {
 		return
 	}
-	b.dirty.Store(false)
+	b.mu.Lock()
+	b.dirty = false
+	b.mu.Unlock()
 	b.findStuck(time.Now())
 	b.measuring.Lock()
 	defer b.measuring.Unlock()

@@ -22,7 +22,7 @@ func TestBudget_MeasuresAgain(t *testing.T) {
 	const most = 10
 	for name, again := range map[string]func(b *budget){
 		"a second later":                func(*budget) { <-time.After(time.Second) },
-		"when as many arrive once more": func(b *budget) { go b.spend(most+1, 0) },
+		"when as many arrive once more": func(b *budget) { go b.spend(Amount{Objects: most + 1}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -35,7 +35,7 @@ func TestBudget_MeasuresAgain(t *testing.T) {
 				informer := newInformer(b, &corev1.ConfigMap{})
 				informer.measure()
 				b.refreshes = maxRefreshes // The app is old: the next refresh for metrics is in half a minute.
-				b.spend(most+1, 0)
+				b.spend(Amount{Objects: most + 1})
 				if failed {
 					t.Error("objects that are not stored end the app")
 				}

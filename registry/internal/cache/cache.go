@@ -58,8 +58,8 @@ type app struct {
 	filtered map[string]*selection
 	filters  map[string]map[schema.GroupVersionKind]*selection // by module and kind
 
-	readers atomic.Pointer[map[reader]bool] // replaced under the lock; each read looks it up, so that takes no lock and no memory
-	reading sync.Mutex
+	readers atomic.Pointer[map[reader]bool] // each read looks it up, so that takes no lock and no memory
+	reading sync.Mutex                      // held while readers are replaced
 
 	once    sync.Once
 	running chan struct{}
@@ -77,8 +77,8 @@ type selection struct {
 	unserved sync.Map           // the types whose API the remote did not serve when an informer was last requested
 }
 
-// Options connect a Cache with its app. All fields except Unstreamed, Undeclared and
-// Goroutines are required, the last one only of a cache without owners.
+// Options connect a Cache with its app. All fields except Unstreamed and Undeclared are required; Goroutines only if there
+// are Owners.
 type Options struct {
 	Context context.Context //nolint:containedctx // controller-runtime calls methods with contexts of its own.
 	Scheme  *runtime.Scheme

@@ -13,9 +13,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/scheme"
 	toolscache "k8s.io/client-go/tools/cache"
 
@@ -222,35 +219,6 @@ func TestInformer_Resyncs(t *testing.T) {
 		added, again := "add a@1 true", "update a@1 to a@1"
 		for r, want := range map[*record][]string{&often: {added, again, again, again}, &seldom: {added, again}, &never: {added}} {
 			testkit.Equal(t, r.all()["default/a"], want, "after three minutes")
-		}
-	})
-}
-
-func TestInformer_ReportsFailures(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		refusal := errors.New("refused")
-		lw := &toolscache.ListWatch{
-			ListWithContextFunc:  func(context.Context, metav1.ListOptions) (runtime.Object, error) { return nil, refusal },
-			WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return nil, refusal },
-		}
-		i := informerOf(t, lw, 0, toolscache.Indexers{})
-		var failures atomic.Int64
-		report := func(r *toolscache.Reflector, err error) {
-			if !errors.Is(err, refusal) || r.TypeDescription() != "*v1.ConfigMap" {
-				t.Errorf("the handler got %v of %s", err, r.TypeDescription())
-			}
-			failures.Add(1)
-		}
-		must(t, i.SetWatchErrorHandler(report))
-		run(t, i)
-		synctest.Wait()
-		if err := i.SetWatchErrorHandler(report); err == nil {
-			t.Error("the handler of failures can be replaced after the start")
-		}
-		<-time.After(10 * time.Minute)
-		if got := failures.Load(); got < 10 || got > 40 {
-			t.Errorf("%d failures within ten minutes, want one each half minute or so", got)
 		}
 	})
 }

@@ -46,13 +46,13 @@ func (i *Informer) transformed(obj any) (any, error) {
 	return out, err
 }
 
-// count returns by how much the upper bounds grow.
-func (i *Informer) count(obj any) (objects, bytes int64) {
+// count returns by how much the upper bound grows.
+func (i *Informer) count(obj any) Amount {
 	i.notes.Lock()
 	defer i.notes.Unlock()
 	one := Amount{1, i.sizeOf(obj)}
 	i.arrived = i.arrived.plus(one)
-	return one.Objects, one.Bytes
+	return one
 }
 
 // The first objects, and a random sample of the others, are estimated on their way into the store. An estimate takes

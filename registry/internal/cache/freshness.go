@@ -41,12 +41,12 @@ const (
 func (f *freshness) listed(why cause, now time.Time) {
 	f.lists = why
 	if why != (cause{}) {
-		f.since = orTime(f.since, now)
+		f.since = cmp.Or(f.since, now)
 	}
 }
 
 func (f *freshness) refused(why cause, now time.Time) {
-	f.watches, f.since = why, orTime(f.since, now)
+	f.watches, f.since = why, cmp.Or(f.since, now)
 }
 
 func (f *freshness) watching(version string, now time.Time) {
@@ -115,11 +115,4 @@ func soonest(now time.Time, times ...time.Time) time.Time {
 		}
 	}
 	return first
-}
-
-func orTime(t, otherwise time.Time) time.Time {
-	if t.IsZero() {
-		return otherwise
-	}
-	return t
 }

@@ -32,14 +32,14 @@ type Informer struct {
 	remote   toolscache.ListerWatcherWithContext
 	store    toolscache.Indexer
 	synced   *signal
-	resync   time.Duration // the default of handlers
+	resync   time.Duration                           // the default of handlers
+	failed   toolscache.WatchErrorHandlerWithContext // called when a list or watch fails
 
 	// mu orders changes of the store and additions of handlers, and protects the fields below. It is held while
 	// indexers run.
 	mu        sync.Mutex
 	transform toolscache.TransformFunc // may be nil
-	failed    toolscache.WatchErrorHandlerWithContext
-	period    time.Duration // the time between two checks for handlers that are due for a resync; 0 for never
+	period    time.Duration            // the time between two checks for handlers that are due for a resync; 0 for never
 	handlers  map[*handler]bool
 
 	// Changed under the lock, read without, since an indexer may hang.
@@ -68,10 +68,9 @@ const (
 	stopped
 )
 
-var _ toolscache.SharedIndexInformer = (*Informer)(nil)
-
 var (
 	errStarted = errors.New("the informer has already started")
+	errFixed   = errors.New("the cache handles the errors of watches")
 	errStopped = errors.New("the informer has already stopped")
 )
 
@@ -100,12 +99,12 @@ func (i *Informer) Run(stop <-chan struct{}) { i.RunWithContext(wait.ContextForC
 
 // RunWithContext lists and watches until ctx ends, and returns when no handler runs; a second call at once.
 func (i *Informer) RunWithContext(ctx context.Context) {
+	log := i.remoteLog()
 	// controller-runtime passes the context of a channel, which is not of Go's own type: each context derived from it
 	// has a goroutine that waits. Those derived from inner have none.
-	log := i.remoteLog()
 	inner, cancel := context.WithCancel(logr.NewContext(ctx, log))
 	defer cancel()
-	reflector, failed := i.start(log)
+	reflector := i.start(log)
 	if reflector == nil {
 		return
 	}
@@ -115,7 +114,7 @@ func (i *Informer) RunWithContext(ctx context.Context) {
 	pause := delay.DelayWithReset(clock.RealClock{}, backoffReset)
 	// The goroutine waits in the watch, with the stack that it has there. The frames of wait.Until would double that stack.
 	for inner.Err() == nil {
-		round(inner, reflector, failed)
+		i.round(inner, reflector)
 		select {
 		case <-time.After(pause()):
 		case <-inner.Done():
@@ -124,10 +123,10 @@ func (i *Informer) RunWithContext(ctx context.Context) {
 }
 
 // round counts a panic as a failure where runtime.ReallyCrash says so.
-func round(ctx context.Context, reflector *toolscache.Reflector, failed toolscache.WatchErrorHandlerWithContext) {
+func (i *Informer) round(ctx context.Context, reflector *toolscache.Reflector) {
 	defer utilruntime.HandleCrashWithContext(ctx)
 	if err := reflector.ListAndWatchWithContext(ctx); err != nil {
-		failed(ctx, reflector, err)
+		i.failed(ctx, reflector, err)
 	}
 }
 
@@ -140,18 +139,19 @@ func backoff() wait.Backoff {
 const backoffReset = 2 * time.Minute
 
 // start returns nil if the informer was started before.
-func (i *Informer) start(log logr.Logger) (*toolscache.Reflector, toolscache.WatchErrorHandlerWithContext) {
+func (i *Informer) start(log logr.Logger) *toolscache.Reflector {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.phase.Load() != unstarted {
-		return nil, nil
+		return nil
 	}
 	i.phase.Store(started)
-	reflector := toolscache.NewReflectorWithOptions(
-		&toolscache.ListWatch{ListWithContextFunc: i.list, WatchFuncWithContext: i.watch}, i.example, sink{i}, toolscache.ReflectorOptions{Logger: &log, Name: i.synced.name, ResyncPeriod: i.period})
+	lw := &toolscache.ListWatch{ListWithContextFunc: i.list, WatchFuncWithContext: i.watch}
+	reflector := toolscache.NewReflectorWithOptions(lw, i.example, sink{i},
+		toolscache.ReflectorOptions{Logger: &log, Name: i.synced.name, ResyncPeriod: i.period})
 	reflector.ShouldResync = i.findDue
 	i.reflector.Store(reflector)
-	return reflector, i.failed
+	return reflector
 }
 
 // Stop ends the handlers, and refuses further ones; Run calls it. It does not wait for a handler in a call.
@@ -166,30 +166,23 @@ func (i *Informer) Stop() {
 	i.synced.end()
 }
 
-// change fails after the start.
-func (i *Informer) change(f func()) error {
+// SetTransform sets what every object passes before it is counted and stored. It fails after the start.
+func (i *Informer) SetTransform(f toolscache.TransformFunc) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.phase.Load() != unstarted {
 		return errStarted
 	}
-	f()
+	i.transform = f
 	return nil
 }
 
-// SetTransform sets what every object passes before it is counted and stored. It fails after the start.
-func (i *Informer) SetTransform(f toolscache.TransformFunc) error {
-	return i.change(func() { i.transform = f })
-}
+// SetWatchErrorHandler fails.
+func (i *Informer) SetWatchErrorHandler(toolscache.WatchErrorHandler) error { return errFixed }
 
-// SetWatchErrorHandler is SetWatchErrorHandlerWithContext without a context.
-func (i *Informer) SetWatchErrorHandler(f toolscache.WatchErrorHandler) error {
-	return i.SetWatchErrorHandlerWithContext(func(_ context.Context, r *toolscache.Reflector, err error) { f(r, err) })
-}
-
-// SetWatchErrorHandlerWithContext sets what is called when a list or watch fails. It fails after the start.
-func (i *Informer) SetWatchErrorHandlerWithContext(f toolscache.WatchErrorHandlerWithContext) error {
-	return i.change(func() { i.failed = f })
+// SetWatchErrorHandlerWithContext fails.
+func (i *Informer) SetWatchErrorHandlerWithContext(toolscache.WatchErrorHandlerWithContext) error {
+	return errFixed
 }
 
 // IsStopped reports whether the informer has ended, and accepts no handlers.

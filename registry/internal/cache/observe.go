@@ -69,8 +69,7 @@ func (i *Informer) notePanic(err error) {
 	}
 }
 
-// Users returns the modules that use the informer.
-func (i *Informer) Users() []string {
+func (i *Informer) users() []string {
 	i.budget.mu.Lock()
 	defer i.budget.mu.Unlock()
 	return slices.Clone(i.budget.watchers[i.kind])
@@ -79,7 +78,7 @@ func (i *Informer) Users() []string {
 // Forbidden implements transport.WatchObserver.
 func (i *Informer) Forbidden(r *http.Request) {
 	var why cause
-	for _, module := range i.Users() {
+	for _, module := range i.users() {
 		if i.budget.options.Undeclared == nil || why.text != "" {
 			break
 		}

@@ -167,23 +167,12 @@ type InformerStatus struct {
 	Problem state.Problem // for advice that is not in Cause
 }
 
-func (b *budget) statuses(now time.Time) []InformerStatus {
-	var all []InformerStatus
-	for _, s := range b.inUse() {
-		one := InformerStatus{Kind: s.kind}
-		s.notes.Lock()
-		since, why := s.freshness.blocked(now)
-		one.Since, one.Cause, one.Problem = since, why.text, why.problem
-		s.notes.Unlock()
-		all = append(all, one)
-	}
-	b.mu.Lock()
-	for i := range all {
-		all[i].Modules = slices.Clone(b.watchers[all[i].Kind])
-	}
-	b.mu.Unlock()
-	slices.SortStableFunc(all, func(x, y InformerStatus) int { return cmp.Compare(x.Kind, y.Kind) })
-	return all
+func (i *Informer) status(now time.Time) InformerStatus {
+	users := i.users()
+	i.notes.Lock()
+	defer i.notes.Unlock()
+	since, why := i.freshness.blocked(now)
+	return InformerStatus{Kind: i.kind, Modules: users, Since: since, Cause: why.text, Problem: why.problem}
 }
 
 func (i InformerStatus) isStale(now time.Time, l Limits) bool {
@@ -193,7 +182,8 @@ func (i InformerStatus) isStale(now time.Time, l Limits) bool {
 // Stale returns the stale informers, of each kind the longest blocked one.
 func (b *budget) Stale(now time.Time) []InformerStatus {
 	kinds := map[string]InformerStatus{}
-	for _, one := range b.statuses(now) {
+	for _, i := range b.inUse() {
+		one := i.status(now)
 		worst, known := kinds[one.Kind]
 		if one.isStale(now, b.options.Limits) && (!known || one.Since.Before(worst.Since)) {
 			kinds[one.Kind] = one
@@ -205,15 +195,8 @@ func (b *budget) Stale(now time.Time) []InformerStatus {
 // Blind returns the kind of an informer that a module uses and that has not synced or is stale; empty if there is none.
 func (b *budget) Blind(module string, now time.Time) string {
 	for _, i := range b.inUse() {
-		if !slices.Contains(i.Users(), module) {
-			continue
-		}
-		one := InformerStatus{}
-		i.notes.Lock()
-		since, why := i.freshness.blocked(now)
-		i.notes.Unlock()
-		one.Since, one.Cause = since, why.text
-		if !i.HasSynced() || one.isStale(now, b.options.Limits) {
+		one := i.status(now)
+		if slices.Contains(one.Modules, module) && (!i.HasSynced() || one.isStale(now, b.options.Limits)) {
 			return i.kind
 		}
 	}
@@ -223,14 +206,13 @@ func (b *budget) Blind(module string, now time.Time) string {
 // checkStale calls Options.Stale, now and when the passing of time may change the result.
 func (b *budget) checkStale() {
 	now := time.Now()
-	var next time.Time
-	for _, s := range b.inUse() {
-		s.notes.Lock()
-		if at := s.freshness.next(now, b.options.Limits); !at.IsZero() && (next.IsZero() || at.Before(next)) {
-			next = at
-		}
-		s.notes.Unlock()
+	var times []time.Time
+	for _, i := range b.inUse() {
+		i.notes.Lock()
+		times = append(times, i.freshness.next(now, b.options.Limits))
+		i.notes.Unlock()
 	}
+	next := soonest(now, times...)
 	b.mu.Lock()
 	if b.options.Context.Err() == nil && !next.IsZero() {
 		b.staleTimer.Reset(next.Sub(now))

@@ -146,7 +146,7 @@ func (c *Cache) GetInformer(
 	ctx context.Context, obj client.Object, opts ...ctrlcache.InformerGetOption,
 ) (ctrlcache.Informer, error) {
 	from, kind := c.from(obj), kindOf(c.options.Scheme, obj)
-	i := &informer{owner: c.owner, what: typeOf(obj) + from.filtered}
+	i := &userInformer{owner: c.owner, what: typeOf(obj) + from.filtered}
 	if c.module != "" {
 		c.NoteWatcher(kind, c.module)
 	}
@@ -180,7 +180,7 @@ func (c *Cache) GetInformerForKind(
 }
 
 // awaitSync waits without controller-runtime's polls of 100 ms, which add up when many apps start.
-func (a *app) awaitSync(ctx context.Context, i *informer, opts []ctrlcache.InformerGetOption) error {
+func (a *app) awaitSync(ctx context.Context, i *userInformer, opts []ctrlcache.InformerGetOption) error {
 	var o ctrlcache.InformerGetOptions
 	for _, one := range opts {
 		one(&o)
@@ -216,8 +216,8 @@ func (c *Cache) IndexField(ctx context.Context, obj client.Object, field string,
 	})
 }
 
-// informer is one or more Informers as a user sees them: controller-runtime has one for each namespace.
-type informer struct {
+// userInformer is one or more Informers as a user sees them: controller-runtime has one for each namespace.
+type userInformer struct {
 	ctrlcache.Informer
 	owner Owner
 	by    *Controller // requested the informer; may be nil
@@ -230,11 +230,11 @@ type owned struct {
 	owner Owner
 }
 
-func (i *informer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+func (i *userInformer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
 	return i.AddEventHandlerWithOptions(h, toolscache.HandlerOptions{})
 }
 
-func (i *informer) AddEventHandlerWithResyncPeriod(
+func (i *userInformer) AddEventHandlerWithResyncPeriod(
 	h toolscache.ResourceEventHandler, period time.Duration,
 ) (toolscache.ResourceEventHandlerRegistration, error) {
 	return i.AddEventHandlerWithOptions(h, toolscache.HandlerOptions{ResyncPeriod: &period})
@@ -245,7 +245,7 @@ const firstLook = 100 * time.Millisecond
 
 // AddEventHandlerWithOptions waits some milliseconds for the initial objects of a synced informer, so that the first
 // check of the controller succeeds.
-func (i *informer) AddEventHandlerWithOptions(
+func (i *userInformer) AddEventHandlerWithOptions(
 	h toolscache.ResourceEventHandler, o toolscache.HandlerOptions,
 ) (toolscache.ResourceEventHandlerRegistration, error) {
 	handle, err := i.Informer.AddEventHandlerWithOptions(owned{h, i.owner}, o)
@@ -265,7 +265,7 @@ func (i *informer) AddEventHandlerWithOptions(
 }
 
 // AddIndexers fails the owner for an indexer that returns an error, because client-go would panic.
-func (i *informer) AddIndexers(indexers toolscache.Indexers) error {
+func (i *userInformer) AddIndexers(indexers toolscache.Indexers) error {
 	all := toolscache.Indexers{}
 	for name, one := range indexers {
 		all[name] = i.contained("index "+name, one)
@@ -273,7 +273,7 @@ func (i *informer) AddIndexers(indexers toolscache.Indexers) error {
 	return i.Informer.AddIndexers(all)
 }
 
-func (i *informer) contained(what string, f toolscache.IndexFunc) toolscache.IndexFunc {
+func (i *userInformer) contained(what string, f toolscache.IndexFunc) toolscache.IndexFunc {
 	return func(obj any) (values []string, _ error) {
 		returned := false
 		defer check(i.owner, what, &returned)
