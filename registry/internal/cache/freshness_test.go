@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -125,21 +126,15 @@ func TestFreshness_Next(t *testing.T) {
 	f := &freshness{}
 	f.refused(cause{text: "refused"}, began)
 	f.watching("1", began.Add(28*time.Second))
-	var times []time.Duration
-	for at := f.next(began.Add(28*time.Second), limits); !at.IsZero(); at = f.next(at, limits) {
-		times = append(times, at.Sub(began))
+	times := func(from time.Duration) (all []time.Duration) {
+		for at := f.next(began.Add(from), limits); !at.IsZero(); at = f.next(at, limits) {
+			all = append(all, at.Sub(began))
+		}
+		return all
 	}
-	if len(times) != 2 || times[0] != 30*time.Second || times[1] != 33*time.Second {
-		t.Errorf("times with a watch that proves itself: got %v", times)
-	}
+	testkit.Equal(t, times(28*time.Second), []time.Duration{30 * time.Second, 33 * time.Second}, "with a watch that proves itself")
 	f.ended("1", began.Add(29*time.Second))
-	times = nil
-	for at := f.next(began.Add(29*time.Second), limits); !at.IsZero(); at = f.next(at, limits) {
-		times = append(times, at.Sub(began))
-	}
-	if len(times) != 2 || times[0] != 30*time.Second || times[1] != 150*time.Second {
-		t.Errorf("times without this watch: got %v", times)
-	}
+	testkit.Equal(t, times(29*time.Second), []time.Duration{30 * time.Second, 150 * time.Second}, "without this watch")
 }
 
 func TestInformer_IsStale(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
@@ -60,11 +61,9 @@ func TestBudget_HoldsUpWhatArrivesAfterTheLimit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const most = 10
-		s := runtime.NewScheme()
-		must(t, corev1.AddToScheme(s))
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel() // ends the timer of the budget
-		o, failed := someOptions(ctx, s, meter.NewLimiter(nil, 1<<20)), false
+		o, failed := someOptions(ctx, scheme.Scheme, meter.NewLimiter(nil, 1<<20)), false
 		o.Limits.MaxObjects = most
 		o.Fail = func(error) { failed = true }
 		budget := newBudget(o)

@@ -13,7 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
@@ -89,8 +89,5 @@ func blockedNow(s *Informer) (time.Time, cause) {
 // newTestInformer returns an informer that does not run, of an app that lives as long as ctx.
 func newTestInformer(t *testing.T, ctx context.Context) *Informer { //nolint:revive // context-as-argument: the test comes first.
 	t.Helper()
-	scheme := runtime.NewScheme()
-	must(t, clientgoscheme.AddToScheme(scheme))
-	b := newBudget(someOptions(ctx, scheme, nil))
-	return newInformer(b, &corev1.Event{})
+	return newInformer(newBudget(someOptions(ctx, scheme.Scheme, nil)), &corev1.Event{})
 }

@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/kubernetes/scheme"
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
@@ -32,8 +32,6 @@ func TestInformer_EndsWhileItWaits(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
-				scheme := runtime.NewScheme()
-				must(t, clientgoscheme.AddToScheme(scheme))
 				attempts := 0
 				lw := &toolscache.ListWatch{
 					ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) { return nil, refusal },
@@ -42,7 +40,7 @@ func TestInformer_EndsWhileItWaits(t *testing.T) {
 						return nil, refusal
 					},
 				}
-				of := &selection{budget: newBudget(someOptions(ctx, scheme, nil))}
+				of := &selection{budget: newBudget(someOptions(ctx, scheme.Scheme, nil))}
 				one := of.newInformer(lw, &corev1.Event{}, 0, toolscache.Indexers{})
 				ended := make(chan struct{})
 				go func() {
