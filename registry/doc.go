@@ -21,7 +21,7 @@ Read registry/state and internal/machine first. Rows import only rows below.
 	internal/catalog     the modules, their configuration, and which a remote runs
 	internal/machine     the pure state machine of one remote
 	internal/contain     wrappers that contain the code of modules
-	internal/boundcache  the cache of an app: budget, filters, staleness
+	internal/cache       the cache of an app: budget, filters, staleness
 	internal/transport   between client and API server: deadline, rate limit, fence, gate, limits
 	state, kubeconfig    the desired state and the status; a Secret's bytes as credentials
 

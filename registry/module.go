@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/registry/deletes"
-	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
+	"github.com/clusterfx/clusterfx/registry/internal/cache"
 	"github.com/clusterfx/clusterfx/registry/internal/catalog"
 	"github.com/clusterfx/clusterfx/registry/moduleconfig"
 	"github.com/clusterfx/clusterfx/registry/state"
@@ -111,10 +111,10 @@ type CacheFilter struct {
 	Transform func(client.Object)
 }
 
-func boundFilters(filters []CacheFilter) []boundcache.Filter {
-	var all []boundcache.Filter
+func boundFilters(filters []CacheFilter) []cache.Filter {
+	var all []cache.Filter
 	for _, f := range filters {
-		all = append(all, boundcache.Filter(f))
+		all = append(all, cache.Filter(f))
 	}
 	return all
 }
@@ -228,7 +228,7 @@ func ConfigOf[T any](defaults func() T) ConfigType {
 				config, err := decode(layers)
 				return fx.Provide(func() (T, error) { return config, err }, fx.Private), err
 			},
-			Filters: func(layers []json.RawMessage) []boundcache.Filter {
+			Filters: func(layers []json.RawMessage) []cache.Filter {
 				config, err := decode(layers)
 				if one, ok := any(&config).(interface{ CacheFilters() []CacheFilter }); ok && err == nil {
 					return boundFilters(one.CacheFilters())

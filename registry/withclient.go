@@ -10,12 +10,13 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	"github.com/clusterfx/clusterfx/registry/internal/actor"
 	"github.com/clusterfx/clusterfx/registry/internal/app"
+	"github.com/clusterfx/clusterfx/registry/internal/cache"
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 	"github.com/clusterfx/clusterfx/registry/state"
@@ -111,12 +112,12 @@ type lentCluster struct {
 }
 
 // GetCache returns the app's cache. Code that a hub part adds to it belongs to the hub part's module.
-func (c lentCluster) GetCache() cache.Cache {
-	all, ok := c.Cluster.GetCache().(*contain.Cache)
+func (c lentCluster) GetCache() ctrlcache.Cache {
+	all, ok := c.Cluster.GetCache().(*cache.Cache)
 	if c.by == nil || !ok {
 		return c.Cluster.GetCache()
 	}
-	return all.As(c.by, false)
+	return all.As(c.by.Module, c.by, false)
 }
 
 func (c lentCluster) GetFieldIndexer() client.FieldIndexer { return c.GetCache() }

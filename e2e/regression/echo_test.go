@@ -88,7 +88,7 @@ func (e *echo) leaks(text string) string {
 }
 
 // echoes are ways to echo a token, by subject: one for each component that reads a response. registry/kubeconfig and
-// registry/internal/boundcache have the tests of all forms of a response.
+// registry/internal/cache have the tests of all forms of a response.
 func echoes() map[string]echoing {
 	everything := func(*http.Request) bool { return true }
 	maps := func(method string) func(*http.Request) bool {

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/clusterfx/clusterfx/registry/internal/contain"
+	"github.com/clusterfx/clusterfx/registry/internal/cache"
 	"github.com/clusterfx/clusterfx/registry/internal/hubwatch"
 )
 
@@ -64,7 +64,7 @@ var errStarted = errors.New("a source of hub objects is for one controller; call
 func (r *requests[request]) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[request]) error {
 	err := errStarted
 	r.start.Do(func() {
-		contain.Awaits(ctx, r.of.kind, r.of.inner.Type())
+		cache.Awaits(ctx, r.of.kind, r.of.inner.Type())
 		err = nil
 		if !r.of.binding.Go(func() { r.run(ctx, queue) }) {
 			err = context.Cause(r.of.binding.Context)

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
-	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
+	"github.com/clusterfx/clusterfx/registry/internal/cache"
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/internal/hubwatch"
 )
@@ -85,7 +85,7 @@ type Binding struct {
 	// app, if that has not ended. Blocked receives why objects cannot be listed.
 	AddSource func(blind func(now time.Time) string)
 	Go        func(func()) bool
-	Blocked   func(what string, why boundcache.Block)
+	Blocked   func(what string, why cache.Block)
 }
 
 // New returns the Source of a module in an app.

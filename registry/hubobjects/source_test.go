@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/internal/testkit"
-	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
+	"github.com/clusterfx/clusterfx/registry/internal/cache"
 	"github.com/clusterfx/clusterfx/registry/internal/hubwatch"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 )
@@ -54,7 +54,7 @@ func newTestSource(t *testing.T) (s *Source, sources *int, end context.CancelCau
 		Pool: pool, Context: ctx, Module: "test", Scheme: scheme, Mapper: mapper,
 		Lacks:     func(schema.GroupResource, string) string { return "" },
 		AddSource: func(func(time.Time) string) { *sources++ },
-		Blocked:   func(string, boundcache.Block) {},
+		Blocked:   func(string, cache.Block) {},
 	}), sources, end
 }
 

@@ -9,24 +9,23 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 
-	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
+	"github.com/clusterfx/clusterfx/registry/internal/cache"
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // Unstreamed remembers what an API server cannot stream, from one app of a remote to the next.
-type Unstreamed = boundcache.Unstreamed
+type Unstreamed = cache.Unstreamed
 
 // Undeclared explains why an informer is refused.
-type Undeclared = boundcache.Undeclared
+type Undeclared = cache.Undeclared
 
 // NewCache makes the cache of the app, as code of the hub sees it.
-func (l *Life) NewCache(config *rest.Config, o cache.Options) (cache.Cache, error) {
-	handlers := contain.NewHandlers(l.contained)
-	c, err := boundcache.New(config, o, l.cacheOptions(handlers))
+func (l *Life) NewCache(config *rest.Config, o ctrlcache.Options) (ctrlcache.Cache, error) {
+	c, err := cache.New(config, o, l.cacheOptions())
 	if err != nil {
 		return nil, err
 	}
@@ -35,23 +34,23 @@ func (l *Life) NewCache(config *rest.Config, o cache.Options) (cache.Cache, erro
 	}
 	l.cache.Store(c)
 	l.Metrics.FollowCache(l.ctx, string(l.Name), figuresOf(c))
-	return contain.NewCache(c, handlers, l.guard("", l.Log)), nil
+	return c.As("", l.guard("", l.Log), false), nil
 }
 
-func (l *Life) cacheOptions(h *contain.Handlers) boundcache.Options {
-	return boundcache.Options{
+func (l *Life) cacheOptions() cache.Options {
+	return cache.Options{
 		Context: l.ctx, Scheme: l.Scheme, Log: l.Log, Timeout: l.Timeout, Meter: l.intake, Unstreamed: l.Unstreamed,
-		Limits: boundcache.Limits{
+		Limits: cache.Limits{
 			MaxObjects: int64(l.Limits.MaxObjects), MaxBytes: int64(l.Limits.MaxCacheBytes),
 			StaleAfter: l.Limits.StaleAfter, StaleTolerance: l.Limits.StaleTolerance,
-			Refresh: l.Limits.ReconcileTimeout, Sync: l.Limits.SyncTimeout,
+			Handling: l.Limits.ReconcileTimeout, Sync: l.Limits.SyncTimeout,
 		},
-		Blocked: l.tracker.blocked, Missed: l.Missed, Stale: l.tracker.changed, Arrived: h.Check, Fail: l.cacheFailed,
-		Reader: readerIn, Undeclared: l.Undeclared,
+		Blocked: l.tracker.blocked, Missed: l.Missed, Stale: l.tracker.changed, Fail: l.cacheFailed,
+		Goroutines: l.contained.Goroutines, Reader: readerIn, Undeclared: l.Undeclared,
 	}
 }
 
-func figuresOf(c *boundcache.Cache) telemetry.Cache {
+func figuresOf(c *cache.Cache) telemetry.Cache {
 	return telemetry.Cache{
 		Held: func() []telemetry.Held {
 			var all []telemetry.Held
@@ -79,13 +78,13 @@ func readerIn(ctx context.Context) string {
 
 func (l *Life) cacheFailed(err error) {
 	failed := &ModuleError{Reason: state.ReasonModuleFailed, Err: err}
-	if over := (*boundcache.OverBudgetError)(nil); errors.As(err, &over) {
+	if over := (*cache.OverBudgetError)(nil); errors.As(err, &over) {
 		failed.Module, failed.Reason, failed.Problem = over.Module, state.ReasonOverBudget, over.Problem
 	}
 	l.fail(failed)
 }
 
-func (l *Life) addFilters(c *boundcache.Cache) error {
+func (l *Life) addFilters(c *cache.Cache) error {
 	if l.Filters == nil {
 		return nil
 	}

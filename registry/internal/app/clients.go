@@ -14,12 +14,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/internal/evidence"
 	"github.com/clusterfx/clusterfx/registry/deletes"
-	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
+	"github.com/clusterfx/clusterfx/registry/internal/cache"
 	"github.com/clusterfx/clusterfx/registry/internal/deletions"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 	"github.com/clusterfx/clusterfx/registry/internal/restmapper"
@@ -31,7 +31,7 @@ import (
 // Values are made before the graph. The manager has the others.
 type Values struct {
 	Manager   ctrl.Manager
-	Cache     cache.Cache
+	Cache     ctrlcache.Cache
 	Config    *rest.Config
 	HubClient client.Client
 }
@@ -56,7 +56,7 @@ func (e *Epoch) connect(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("build the manager: %w", err)
 	}
-	mgr := boundcache.CheckedManager{Manager: inner}
+	mgr := cache.CheckedManager{Manager: inner}
 	hub, err := e.hubClient()
 	if err != nil {
 		return fmt.Errorf("build the client for the hub: %w", err)
@@ -147,16 +147,16 @@ func (e *Epoch) configFor(fence context.Context, base http.RoundTripper, limiter
 // those that read from filtered caches.
 func (e *Epoch) newClients(work *rest.Config) client.NewClientFunc {
 	return func(config *rest.Config, o client.Options) (client.Client, error) {
-		e.lend = sync.OnceValues(func() (client.Client, error) { return boundcache.NewCheckedClient(client.New(config, o)) })
+		e.lend = sync.OnceValues(func() (client.Client, error) { return cache.NewCheckedClient(client.New(config, o)) })
 		ofModules := o
 		ofModules.HTTPClient = &http.Client{Transport: work.Transport}
 		e.contained.ReadingClient = func(from client.Reader) (client.Client, error) {
-			return boundcache.NewCheckedClient(client.New(work, reading(from, ofModules)))
+			return cache.NewCheckedClient(client.New(work, reading(from, ofModules)))
 		}
 		e.lendReading = func(from client.Reader) (client.Client, error) {
-			return boundcache.NewCheckedClient(client.New(config, reading(from, o)))
+			return cache.NewCheckedClient(client.New(config, reading(from, o)))
 		}
-		return boundcache.NewCheckedClient(client.New(work, ofModules))
+		return cache.NewCheckedClient(client.New(work, ofModules))
 	}
 }
 

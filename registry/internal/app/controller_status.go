@@ -10,14 +10,13 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
-	"github.com/clusterfx/clusterfx/registry/internal/contain"
+	"github.com/clusterfx/clusterfx/registry/internal/cache"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 const unnamed = "controller"
 
-func controllerInfo(w *contain.Controller, blocks map[string]boundcache.Block) state.ControllerStatus {
+func controllerInfo(w *cache.Controller, blocks map[string]cache.Block) state.ControllerStatus {
 	begun, synced := w.Progress()
 	if synced {
 		return state.ControllerStatus{Name: w.Name, State: state.ModuleRunning}
@@ -25,7 +24,7 @@ func controllerInfo(w *contain.Controller, blocks map[string]boundcache.Block) s
 	one := state.ControllerStatus{Name: w.Name, State: state.ModuleStarting, Reason: state.ReasonStarting}
 	missing := w.Missing()
 	var kinds []string
-	found := map[string]boundcache.Block{}
+	found := map[string]cache.Block{}
 	for _, k := range missing {
 		kinds = append(kinds, k.Kind)
 		if b, known := blocks[k.Type]; known {
@@ -34,7 +33,7 @@ func controllerInfo(w *contain.Controller, blocks map[string]boundcache.Block) s
 	}
 	slices.Sort(kinds)
 	switch worst := worstOf(found); {
-	case worst != boundcache.Block{}:
+	case worst != cache.Block{}:
 		one.State, one.Reason, one.Message = state.ModuleWaiting, reasonFor(worst), state.Sanitize(worst.Message)
 		one.Problem = worst.Problem
 	case len(kinds) > 0:
@@ -47,10 +46,10 @@ func controllerInfo(w *contain.Controller, blocks map[string]boundcache.Block) s
 	return one
 }
 
-func uniqueName(r manager.Runnable, others []*contain.Controller) string {
+func uniqueName(r manager.Runnable, others []*cache.Controller) string {
 	base := nameOf(r)
 	name := base
-	for n := 2; slices.ContainsFunc(others, func(w *contain.Controller) bool { return w.Name == name }); n++ {
+	for n := 2; slices.ContainsFunc(others, func(w *cache.Controller) bool { return w.Name == name }); n++ {
 		name = base + "-" + strconv.Itoa(n)
 	}
 	return name

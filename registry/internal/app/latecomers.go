@@ -9,7 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/clusterfx/clusterfx/registry/internal/contain"
+	"github.com/clusterfx/clusterfx/registry/internal/cache"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -28,11 +28,11 @@ func (t *tracker) isStarting(p *progress) bool {
 }
 
 // overdue returns controllers that have waited too long for their initial objects. It needs the lock.
-func (t *tracker) overdue(p *progress) []*contain.Controller {
+func (t *tracker) overdue(p *progress) []*cache.Controller {
 	if p.pending == 0 {
 		return nil
 	}
-	var all []*contain.Controller
+	var all []*cache.Controller
 	for _, w := range p.controllers {
 		if _, synced := w.Progress(); !synced && time.Since(w.Added) >= t.patience {
 			all = append(all, w)

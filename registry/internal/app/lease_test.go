@@ -12,11 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/internal/testkit"
-	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
+	"github.com/clusterfx/clusterfx/registry/internal/cache"
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
 )
 
@@ -34,7 +34,7 @@ func TestEpoch_LendTo(t *testing.T) {
 		made++
 		return readingClient{from: from}, nil
 	}}
-	e.values.Cache = contain.NewCache(cacheWithAFilter(t), nil, nil)
+	e.values.Cache = cacheWithAFilter(t)
 	lend := func() weak.Pointer[contain.App] {
 		app := &contain.App{}
 		testkit.Must(t, testkit.Err(e.LendTo(contain.NewContainer(app, "dns", logr.Discard()))))
@@ -51,15 +51,15 @@ func TestEpoch_LendTo(t *testing.T) {
 }
 
 // cacheWithAFilter returns a cache that does not run, with a filter of a module.
-func cacheWithAFilter(t *testing.T) *boundcache.Cache {
+func cacheWithAFilter(t *testing.T) *cache.Cache {
 	t.Helper()
 	s := runtime.NewScheme()
 	testkit.Must(t, corev1.AddToScheme(s))
-	c, err := boundcache.New(&rest.Config{}, cache.Options{Scheme: s, Mapper: meta.NewDefaultRESTMapper(nil)}, boundcache.Options{
+	c, err := cache.New(&rest.Config{}, ctrlcache.Options{Scheme: s, Mapper: meta.NewDefaultRESTMapper(nil)}, cache.Options{
 		Context: t.Context(), Scheme: s,
 	})
 	testkit.Must(t, err)
-	one := boundcache.Filter{Object: &corev1.Secret{}, Namespaces: []string{"default"}}
-	testkit.Must(t, c.AddFilters("dns", []boundcache.Filter{one}, func(f func()) { f() }))
+	one := cache.Filter{Object: &corev1.Secret{}, Namespaces: []string{"default"}}
+	testkit.Must(t, c.AddFilters("dns", []cache.Filter{one}, func(f func()) { f() }))
 	return c
 }

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/clusterfx/clusterfx/registry/eventseries"
-	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
+	"github.com/clusterfx/clusterfx/registry/internal/cache"
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/internal/logsink"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
@@ -47,7 +47,7 @@ type Life struct {
 	hooks    hooks
 	sources  sources
 	intake   *meter.Limiter
-	cache    atomic.Pointer[boundcache.Cache] // nil until it is made
+	cache    atomic.Pointer[cache.Cache] // nil until it is made
 	events   lateRecorder
 	building *running      // the graph; nil until it was begun
 	manager  *running      // nil until it was started
@@ -78,7 +78,7 @@ type LifeOptions struct {
 // ModuleFilters are the filters of one module.
 type ModuleFilters struct {
 	Module  string
-	Filters []boundcache.Filter
+	Filters []cache.Filter
 }
 
 // NewLife returns a Life that has not started. labels are for profiles of its goroutines, beside its number.
@@ -121,7 +121,7 @@ func (l *Life) init(host *Common, o LifeOptions, labels []string) {
 	context.AfterFunc(l.ctx, o.Collectors.end)
 }
 
-func (l *Life) controllerAdded(module string, r manager.Runnable, supervised bool) *contain.Controller {
+func (l *Life) controllerAdded(module string, r manager.Runnable, supervised bool) *cache.Controller {
 	known := l.tracker.controllerAdded(module, r, supervised)
 	if l.ControllerAdded != nil {
 		l.ControllerAdded(r, known.Name)

@@ -13,8 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
-	"github.com/clusterfx/clusterfx/registry/internal/contain"
+	"github.com/clusterfx/clusterfx/registry/internal/cache"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -24,16 +23,16 @@ type tracker struct {
 
 	mu      sync.Mutex // protects the fields
 	modules map[string]*progress
-	started bool                        // the manager runs
-	synced  chan struct{}               // closed once it runs and every controller has its initial objects
-	blocks  map[string]boundcache.Block // by type, why its objects cannot be listed
-	broken  chan struct{}               // closed when the app has to end because of a module
-	breaks  sync.Once                   // closes broken
+	started bool                   // the manager runs
+	synced  chan struct{}          // closed once it runs and every controller has its initial objects
+	blocks  map[string]cache.Block // by type, why its objects cannot be listed
+	broken  chan struct{}          // closed when the app has to end because of a module
+	breaks  sync.Once              // closes broken
 }
 
 type progress struct {
 	pending     int // controllers that wait for their initial objects
-	controllers []*contain.Controller
+	controllers []*cache.Controller
 	reported    bool // the names of the unsupervised controllers were taken
 	failed      *ModuleError
 }
@@ -44,7 +43,7 @@ func newTracker(modules []string, patience time.Duration, changed func()) *track
 		patience: patience,
 		modules:  map[string]*progress{},
 		synced:   make(chan struct{}),
-		blocks:   map[string]boundcache.Block{},
+		blocks:   map[string]cache.Block{},
 		broken:   make(chan struct{}),
 	}
 	for _, name := range modules {
@@ -73,8 +72,8 @@ func (t *tracker) update(change func()) {
 }
 
 // controllerAdded returns the record in which the wrappers note the controller's progress.
-func (t *tracker) controllerAdded(module string, r manager.Runnable, supervised bool) *contain.Controller {
-	w := &contain.Controller{Supervised: supervised, Added: time.Now()}
+func (t *tracker) controllerAdded(module string, r manager.Runnable, supervised bool) *cache.Controller {
+	w := &cache.Controller{Supervised: supervised, Added: time.Now()}
 	t.update(func() {
 		p := t.modules[module]
 		w.Name = uniqueName(r, p.controllers)
@@ -84,7 +83,7 @@ func (t *tracker) controllerAdded(module string, r manager.Runnable, supervised 
 	return w
 }
 
-func (t *tracker) controllerSynced(module string, w *contain.Controller) {
+func (t *tracker) controllerSynced(module string, w *cache.Controller) {
 	w.MarkSynced()
 	t.update(func() { t.modules[module].pending-- })
 }
@@ -132,11 +131,11 @@ func (t *tracker) isBroken() bool {
 	}
 }
 
-func (t *tracker) controllerRefused(module string, w *contain.Controller) {
+func (t *tracker) controllerRefused(module string, w *cache.Controller) {
 	t.update(func() {
 		p := t.modules[module]
 		p.pending--
-		p.controllers = slices.DeleteFunc(p.controllers, func(one *contain.Controller) bool { return one == w })
+		p.controllers = slices.DeleteFunc(p.controllers, func(one *cache.Controller) bool { return one == w })
 	})
 }
 
@@ -163,7 +162,7 @@ func (t *tracker) timedOut(after time.Duration) error {
 	return nil
 }
 
-func unsynced(after time.Duration, controllers []*contain.Controller) string {
+func unsynced(after time.Duration, controllers []*cache.Controller) string {
 	var all []string
 	for _, w := range controllers {
 		if one := controllerInfo(w, nil); one.State != state.ModuleRunning {
@@ -175,7 +174,7 @@ func unsynced(after time.Duration, controllers []*contain.Controller) string {
 
 func (t *tracker) allLast() bool {
 	for _, b := range t.blocks {
-		if b.Cause != boundcache.Missing && b.Cause != boundcache.Misfit {
+		if b.Cause != cache.Missing && b.Cause != cache.Misfit {
 			return false
 		}
 	}
@@ -183,7 +182,7 @@ func (t *tracker) allLast() bool {
 }
 
 // blocked clears the block with the zero block.
-func (t *tracker) blocked(what string, why boundcache.Block) {
+func (t *tracker) blocked(what string, why cache.Block) {
 	t.mu.Lock()
 	same := t.blocks[what] == why
 	t.mu.Unlock()
@@ -191,7 +190,7 @@ func (t *tracker) blocked(what string, why boundcache.Block) {
 		return
 	}
 	t.update(func() {
-		if why == (boundcache.Block{}) {
+		if why == (cache.Block{}) {
 			delete(t.blocks, what)
 			return
 		}
@@ -222,11 +221,11 @@ func (t *tracker) waiting() state.Condition {
 	}
 }
 
-func (t *tracker) worst() boundcache.Block { return worstOf(t.blocks) }
+func (t *tracker) worst() cache.Block { return worstOf(t.blocks) }
 
 // worstOf returns what an operator should fix first: a denied request, then another error, then a missing kind.
-func worstOf(blocks map[string]boundcache.Block) boundcache.Block {
-	var worst boundcache.Block
+func worstOf(blocks map[string]cache.Block) cache.Block {
+	var worst cache.Block
 	for _, what := range slices.Sorted(maps.Keys(blocks)) {
 		if blocks[what].Cause > worst.Cause {
 			worst = blocks[what]
@@ -235,23 +234,23 @@ func worstOf(blocks map[string]boundcache.Block) boundcache.Block {
 	return worst
 }
 
-func reasonFor(b boundcache.Block) string {
-	if b.Cause == boundcache.Denied {
+func reasonFor(b cache.Block) string {
+	if b.Cause == cache.Denied {
 		return state.ReasonForbidden
 	}
 	return state.ReasonWaiting
 }
 
 // worstFor prefers kinds that a controller of the module watches.
-func (t *tracker) worstFor(p *progress) boundcache.Block {
+func (t *tracker) worstFor(p *progress) cache.Block {
 	if own := t.blocksOf(p); len(own) > 0 {
 		return worstOf(own)
 	}
 	return t.worst()
 }
 
-func (t *tracker) blocksOf(p *progress) map[string]boundcache.Block {
-	own := map[string]boundcache.Block{}
+func (t *tracker) blocksOf(p *progress) map[string]cache.Block {
+	own := map[string]cache.Block{}
 	for _, w := range p.controllers {
 		for _, k := range w.Missing() {
 			if b, known := t.blocks[k.Type]; known {

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
+	"github.com/clusterfx/clusterfx/registry/internal/cache"
 )
 
 // sources are what modules watch beside the cache, and the goroutines for that.
@@ -44,7 +44,7 @@ func (l *Life) Go(f func()) bool {
 }
 
 // Blocked notes why a source has no objects of a type; the zero Block means that it has them.
-func (l *Life) Blocked(what string, why boundcache.Block) { l.tracker.blocked(what, why) }
+func (l *Life) Blocked(what string, why cache.Block) { l.tracker.blocked(what, why) }
 
 func (s *sources) blindIn(module string, now time.Time) string {
 	s.mu.Lock()

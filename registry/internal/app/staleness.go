@@ -10,7 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
+	"github.com/clusterfx/clusterfx/registry/internal/cache"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -22,7 +22,7 @@ func (l *Life) NoteStale(info *state.Status, now time.Time) {
 		return
 	}
 	for i, m := range info.Modules {
-		of := slices.IndexFunc(stale, func(one boundcache.InformerStatus) bool { return slices.Contains(one.Modules, m.Name) })
+		of := slices.IndexFunc(stale, func(one cache.InformerStatus) bool { return slices.Contains(one.Modules, m.Name) })
 		if of >= 0 && m.State == state.ModuleRunning {
 			info.Modules[i].Reason, info.Modules[i].Message = state.ReasonStale, state.Sanitize(stale[of].Message())
 			info.Modules[i].Problem = stale[of].Problem
@@ -39,7 +39,7 @@ func (l *Life) NoteStale(info *state.Status, now time.Time) {
 }
 
 // Stale returns the informers of the App that have lost the contact to the API server.
-func (l *Life) Stale(now time.Time) []boundcache.InformerStatus {
+func (l *Life) Stale(now time.Time) []cache.InformerStatus {
 	c := l.cache.Load()
 	if c == nil {
 		return nil
@@ -59,8 +59,8 @@ func (l *Life) Blind(module string) string {
 	return l.sources.blindIn(module, now)
 }
 
-func staleCondition(stale []boundcache.InformerStatus, now time.Time, l Limits) state.Condition {
-	first := slices.MinFunc(stale, func(x, y boundcache.InformerStatus) int { return x.Since.Compare(y.Since) })
+func staleCondition(stale []cache.InformerStatus, now time.Time, l Limits) state.Condition {
+	first := slices.MinFunc(stale, func(x, y cache.InformerStatus) int { return x.Since.Compare(y.Since) })
 	f := state.Condition{Status: metav1.ConditionTrue, Reason: state.ReasonStale, Message: first.Message(), Problem: first.Problem}
 	if now.Sub(first.Since) >= l.StaleAfter+l.StaleTolerance {
 		f.Status = metav1.ConditionFalse

@@ -9,7 +9,7 @@ import (
 
 	"go.uber.org/fx"
 
-	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
+	"github.com/clusterfx/clusterfx/registry/internal/cache"
 )
 
 // Parts are the options that a module adds to Apps, nil for none.
@@ -24,7 +24,7 @@ type ConfigType struct {
 	// option returns the error again.
 	Provide func(layers []json.RawMessage) (fx.Option, error)
 	// Filters returns none for a configuration with an error.
-	Filters func(layers []json.RawMessage) []boundcache.Filter
+	Filters func(layers []json.RawMessage) []cache.Filter
 }
 
 func (t ConfigType) provide(layers []json.RawMessage) (fx.Option, error) {

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/clusterfx/clusterfx/registry/deletes"
-	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
+	"github.com/clusterfx/clusterfx/registry/internal/cache"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -24,7 +24,7 @@ type Module struct {
 	Parts
 	Select          Selector
 	Config          ConfigType
-	CacheFilters    []boundcache.Filter
+	CacheFilters    []cache.Filter
 	Rules, HubRules []rbacv1.PolicyRule
 	HubNamespaces   []string
 	HubRuns         HubRuns
@@ -55,7 +55,7 @@ func (m *Module) checkConfig(scheme *runtime.Scheme, layers ...json.RawMessage) 
 	if _, err := m.Config.provide(layers); err != nil {
 		return err
 	}
-	if err := boundcache.CheckFilters(scheme, m.filters(layers)); err != nil {
+	if err := cache.CheckFilters(scheme, m.filters(layers)); err != nil {
 		return err
 	}
 	_, err := m.rulesOf(layers)
@@ -63,7 +63,7 @@ func (m *Module) checkConfig(scheme *runtime.Scheme, layers ...json.RawMessage) 
 }
 
 // filters ignores an error of the configuration, which checkConfig reports.
-func (m *Module) filters(layers []json.RawMessage) []boundcache.Filter {
+func (m *Module) filters(layers []json.RawMessage) []cache.Filter {
 	if m.Config.Filters == nil {
 		return m.CacheFilters
 	}

@@ -11,7 +11,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
+	"github.com/clusterfx/clusterfx/registry/internal/cache"
 	"github.com/clusterfx/clusterfx/registry/internal/machine"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -34,7 +34,7 @@ type Choice struct {
 }
 
 // Filters returns the cache filters of the module in the app of the remote.
-func (c Choice) Filters() []boundcache.Filter { return c.filters(c.layers) }
+func (c Choice) Filters() []cache.Filter { return c.filters(c.layers) }
 
 // Configured returns every module, configured for an app that runs the chosen ones. A module that does not run has its
 // configuration without overrides, as its hub part has.

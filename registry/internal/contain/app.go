@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/clusterfx/clusterfx/registry/internal/cache"
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 )
 
@@ -42,9 +43,9 @@ type App struct {
 	IsBroken func() bool
 
 	// Notes about controllers: added by a module, not accepted by the manager, all initial objects received.
-	ControllerAdded   func(module string, r manager.Runnable, supervised bool) *Controller
-	ControllerRefused func(module string, w *Controller)
-	ControllerSynced  func(module string, w *Controller)
+	ControllerAdded   func(module string, r manager.Runnable, supervised bool) *cache.Controller
+	ControllerRefused func(module string, w *cache.Controller)
+	ControllerSynced  func(module string, w *cache.Controller)
 	// TakeUnsupervised returns the module's unsupervised controllers, the first time.
 	TakeUnsupervised func(module string) []string
 }

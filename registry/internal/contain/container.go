@@ -32,21 +32,31 @@ func NewContainer(app *App, module string, log logr.Logger) *Container {
 // ErrGoexit is the error of code that has ended its goroutine.
 var ErrGoexit = errors.New("runtime.Goexit was called, as FailNow of a test does")
 
-// check is deferred around a call, and recovers a panic. If the call has not returned and there is no panic, the
-// goroutine is ending.
+// check is deferred around a call, and recovers a panic.
 func (g *Container) check(what string, returned *bool) {
-	if *returned {
-		return
+	if !*returned {
+		g.Recovered(what, recover())
 	}
+}
+
+// Recovered fails the module because of a panic. Without a value its goroutine is ending.
+func (g *Container) Recovered(what string, value any) {
 	err := ErrGoexit
-	if value := recover(); value != nil {
+	if value != nil {
 		g.CountPanic()
 		err = panics.New(value)
 	}
-	g.fail(fmt.Errorf("%s: %w", what, err))
+	g.Fail(fmt.Errorf("%s: %w", what, err))
 }
 
-func (g *Container) fail(err error) {
+// Stuck fails the module because an event handler does not return.
+func (g *Container) Stuck(after time.Duration, goroutines []string) {
+	g.log.Info("An event handler does not return", "goroutines", goroutines)
+	g.Fail(fmt.Errorf("stuck: an event handler has not returned for %s", after))
+}
+
+// Fail fails the module. Without a module it logs.
+func (g *Container) Fail(err error) {
 	if g.Module != "" {
 		g.App.Fail(g.Module, err)
 		return
@@ -72,7 +82,7 @@ func (g *Container) CallBounded(what string, f func()) {
 	patience := g.App.ReconcileTimeout
 	watchdog := time.AfterFunc(patience, func() {
 		if g.App.Context.Err() == nil {
-			g.fail(fmt.Errorf("stuck: a %s has not returned for %s", what, patience))
+			g.Fail(fmt.Errorf("stuck: a %s has not returned for %s", what, patience))
 		}
 	})
 	defer watchdog.Stop()

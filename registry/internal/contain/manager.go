@@ -8,7 +8,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/clusterfx/clusterfx/registry/eventseries"
+	"github.com/clusterfx/clusterfx/registry/internal/cache"
 	"github.com/clusterfx/clusterfx/registry/internal/logsink"
 )
 
@@ -24,7 +25,7 @@ import (
 type Manager struct {
 	ctrl.Manager
 	guard *Container
-	cache *Cache
+	cache *cache.Cache
 	// client reads from filtered caches, if the module has any, and writes on its behalf.
 	client client.Client
 }
@@ -32,7 +33,7 @@ type Manager struct {
 // NewManager returns the manager of an app as a module sees it.
 func NewManager(app *App, mgr ctrl.Manager, module string, log logr.Logger) (*Manager, error) {
 	g := NewContainer(app, module, log)
-	m := &Manager{Manager: mgr, guard: g, cache: newModuleCache(mgr.GetCache(), g)}
+	m := &Manager{Manager: mgr, guard: g, cache: mgr.GetCache().(*cache.Cache).As(module, g, true)}
 	writer := mgr.GetClient()
 	if m.cache.HasFilters(module) {
 		var err error
@@ -70,7 +71,7 @@ func (m *Manager) GetHTTPClient() *http.Client {
 }
 
 // GetCache returns the app's cache as the module sees it.
-func (m *Manager) GetCache() cache.Cache { return m.cache }
+func (m *Manager) GetCache() ctrlcache.Cache { return m.cache }
 
 // GetFieldIndexer returns the app's cache as the module sees it.
 func (m *Manager) GetFieldIndexer() client.FieldIndexer { return m.cache }
@@ -88,9 +89,9 @@ func (m *Manager) Add(r manager.Runnable) error {
 	switch r := r.(type) {
 	case *manager.Server, webhook.Server:
 		return m.Manager.Add(r) // the manager distinguishes them by their type
-	case interface{ GetCache() cache.Cache }:
+	case interface{ GetCache() ctrlcache.Cache }:
 		return m.Manager.Add(&clusterRunnable{runnable: one, cache: r.GetCache()})
-	case cache.Informers:
+	case ctrlcache.Informers:
 		return m.Manager.Add(&cacheRunnable{one})
 	}
 	if w, ok := r.(warmup); ok {

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/clusterfx/clusterfx/internal/testkit"
+	"github.com/clusterfx/clusterfx/registry/internal/cache"
 )
 
 // controllers is a manager that accepts controllers, and does not start them.
@@ -36,7 +37,7 @@ func managerWith(q *Queues) *Manager {
 	app := &App{
 		Queues:          q,
 		Gate:            &Gate{},
-		ControllerAdded: func(string, manager.Runnable, bool) *Controller { return &Controller{} },
+		ControllerAdded: func(string, manager.Runnable, bool) *cache.Controller { return &cache.Controller{} },
 	}
 	return &Manager{Manager: controllers{}, guard: NewContainer(app, "m", logr.Discard())}
 }

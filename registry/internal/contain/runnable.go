@@ -9,6 +9,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/clusterfx/clusterfx/registry/internal/cache"
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 )
@@ -48,7 +49,7 @@ func (c *runnable) run(ctx context.Context, f func(context.Context) error) (err 
 	g, returned := c.guard, false
 	defer func() {
 		if !returned {
-			g.fail(ErrGoexit)
+			g.Fail(ErrGoexit)
 		}
 	}()
 	pprof.Do(context.WithValue(ctx, guardKey{}, g), pprof.Labels(g.labels()...), func(ctx context.Context) {
@@ -70,11 +71,11 @@ func (g *Container) labels() []string {
 type controllerRunnable struct {
 	runnable
 	warmer warmup
-	known  *Controller
+	known  *cache.Controller
 }
 
 func (c *controllerRunnable) Start(ctx context.Context) error {
-	return c.runnable.Start(context.WithValue(ctx, controllerKey{}, c.known))
+	return c.runnable.Start(cache.WithController(ctx, c.known))
 }
 
 // Warmup ends its context when the gate closes: if Warmup starts the sources, they and the queue live in that, and the
@@ -82,9 +83,9 @@ func (c *controllerRunnable) Start(ctx context.Context) error {
 func (c *controllerRunnable) Warmup(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	context.AfterFunc(c.guard.App.Gate.Context, cancel)
-	c.known.begin()
+	c.known.Begin()
 	c.guard.warnOfUnsupervised()
-	err := c.run(context.WithValue(ctx, controllerKey{}, c.known), c.warmer.Warmup)
+	err := c.run(cache.WithController(ctx, c.known), c.warmer.Warmup)
 	if err == nil && ctx.Err() == nil {
 		c.guard.App.ControllerSynced(c.guard.Module, c.known)
 	}

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/clusterfx/clusterfx/internal/testkit"
+	"github.com/clusterfx/clusterfx/registry/internal/cache"
 )
 
 func newControllerRunnable(ctx context.Context, t *testing.T, s source.Func) *controllerRunnable {
@@ -31,13 +32,13 @@ func newControllerRunnable(ctx context.Context, t *testing.T, s source.Func) *co
 	app := &App{
 		Context: ctx, Gate: NewGate(ctx),
 		Failed:           func(_ string, err error) error { return err },
-		ControllerSynced: func(string, *Controller) {},
+		ControllerSynced: func(string, *cache.Controller) {},
 		TakeUnsupervised: func(string) []string { return nil },
 	}
 	app.Gate.Open()
 	return &controllerRunnable{
 		runnable: runnable{Runnable: c, guard: NewContainer(app, "pods", logr.Discard())},
-		warmer:   c.(warmup), known: &Controller{},
+		warmer:   c.(warmup), known: &cache.Controller{},
 	}
 }
 
@@ -54,7 +55,7 @@ func TestControllerRunnable_KindsAreKnown(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			asked := make(chan struct{})
 			one := newControllerRunnable(ctx, t, func(ctx context.Context, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-				controllerOf(ctx).asks("Pod", "*v1.Pod")
+				cache.Awaits(ctx, "Pod", "*v1.Pod")
 				close(asked)
 				return nil
 			})

@@ -183,7 +183,7 @@ func (s *supervised[request]) panicked(ctx context.Context, r request, err *pani
 	s.guard.App.Metrics.CountReconcile(s.guard.App.Name, s.guard.Module, outcomePanic)
 	logf.FromContext(ctx).Info("A reconciler panicked", "panic", err.Error(), "stack", string(err.Stack))
 	if s.breaker.panicked(fmt.Sprint(r), time.Now()) {
-		s.guard.fail(fmt.Errorf("a controller does nothing but panic: %w", err))
+		s.guard.Fail(fmt.Errorf("a controller does nothing but panic: %w", err))
 	}
 	return err
 }
@@ -196,7 +196,7 @@ func (s *supervised[request]) stuck(ctx context.Context, r request, after time.D
 	after = after.Round(time.Millisecond)
 	logf.FromContext(ctx).Info("A reconciler does not return", "after", after.String(),
 		"goroutines", dump(s.guard.labels()...))
-	s.guard.fail(fmt.Errorf("stuck: a reconciler has not returned from %v for %s, twice its timeout", r, after))
+	s.guard.Fail(fmt.Errorf("stuck: a reconciler has not returned from %v for %s, twice its timeout", r, after))
 }
 
 const (

@@ -22,7 +22,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/internal/testkit"
-	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
+	"github.com/clusterfx/clusterfx/registry/internal/cache"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 )
 
@@ -308,17 +308,17 @@ func TestSubscription_ListCallsSelectorWithoutLock(t *testing.T) {
 // Two selections of one kind are blocked on their own.
 func TestSubscription_BlocksOfTwoSelections(t *testing.T) {
 	t.Parallel()
-	blocks := map[string]boundcache.Block{}
+	blocks := map[string]cache.Block{}
 	want := wants(byTo, "a")
-	want.Blocked = func(what string, why boundcache.Block) { blocks[what] = why }
+	want.Blocked = func(what string, why cache.Block) { blocks[what] = why }
 	one, other := offline(t), offline(t)
 	other.of.Namespaces = []string{"default"}
 	one.subscribe(want)
 	s := other.subscribe(want)
-	one.blocked("*v1.ConfigMap", boundcache.Block{Cause: boundcache.Denied})
-	other.blocked("*v1.ConfigMap", boundcache.Block{Cause: boundcache.Missing})
-	other.blocked("*v1.ConfigMap", boundcache.Block{})
-	if len(blocks) != 2 || blocks[s.Type()] != (boundcache.Block{}) {
+	one.blocked("*v1.ConfigMap", cache.Block{Cause: cache.Denied})
+	other.blocked("*v1.ConfigMap", cache.Block{Cause: cache.Missing})
+	other.blocked("*v1.ConfigMap", cache.Block{})
+	if len(blocks) != 2 || blocks[s.Type()] != (cache.Block{}) {
 		t.Errorf("the blocks are %+v", blocks)
 	}
 }

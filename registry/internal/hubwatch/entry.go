@@ -15,10 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
+	"github.com/clusterfx/clusterfx/registry/internal/cache"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
 )
@@ -30,17 +30,17 @@ type entry struct {
 	users  int             // its subscriptions; protected by the lock of the Pool
 	ctx    context.Context //nolint:containedctx // The life of the informer.
 	cancel context.CancelFunc
-	cache  *boundcache.Cache
+	cache  *cache.Cache
 	reader client.Reader // of the API server
 	synced chan struct{} // closed when the index has the initial objects
 
 	mu      sync.RWMutex // protects the fields; held for a few instructions, but while a new route is indexed
 	objects map[client.ObjectKey]client.Object
 	routes  map[Route]*index
-	block   boundcache.Block // why the objects cannot be listed; zero if they can
+	block   cache.Block // why the objects cannot be listed; zero if they can
 }
 
-// user is the module of the informers, for boundcache.
+// user is the module of the informers, for cache.
 const user = "hub"
 
 // unlimited: the hub's API server is trusted, as for the cache of the hub's manager.
@@ -63,16 +63,16 @@ func (p *Pool) newEntry(s Selection) (*entry, error) {
 		e.cancel()
 		return nil, err
 	}
-	e.cache, err = boundcache.New(config, cache.Options{
+	e.cache, err = cache.New(config, ctrlcache.Options{
 		HTTPClient: httpClient, Scheme: p.options.Scheme, Mapper: p.options.Mapper, DefaultLabelSelector: s.Labels,
 		DefaultFieldSelector: e.fields(), DefaultNamespaces: e.namespaces(),
-	}, boundcache.Options{
+	}, cache.Options{
 		Context: e.ctx, Scheme: p.options.Scheme, Log: p.options.Log, Timeout: p.options.Timeout, Meter: limiter,
-		Limits: boundcache.Limits{
-			MaxObjects: unlimited, MaxBytes: unlimited, Refresh: time.Hour,
+		Limits: cache.Limits{
+			MaxObjects: unlimited, MaxBytes: unlimited, Handling: time.Hour,
 			StaleAfter: p.options.StaleAfter, StaleTolerance: p.options.StaleTolerance,
 		},
-		Blocked: e.blocked, Missed: func() {}, Stale: func() {}, Arrived: func() {},
+		Blocked: e.blocked, Missed: func() {}, Stale: func() {},
 		Fail:   func(err error) { p.options.Log.Error(err, "Failed to keep objects of the hub", "kind", s.Kind.Kind) },
 		Reader: func(context.Context) string { return "" },
 	})
@@ -80,7 +80,7 @@ func (p *Pool) newEntry(s Selection) (*entry, error) {
 		e.cancel()
 		return nil, err
 	}
-	e.cache.NoteWatcher(e.cache.KindOf(s.Object), user)
+	e.cache = e.cache.As(user, nil, false)
 	return e, nil
 }
 
@@ -92,13 +92,13 @@ func (e *entry) fields() fields.Selector {
 	return nil
 }
 
-func (e *entry) namespaces() map[string]cache.Config {
+func (e *entry) namespaces() map[string]ctrlcache.Config {
 	if e.of.isEverywhere() {
 		return nil
 	}
-	all := map[string]cache.Config{}
+	all := map[string]ctrlcache.Config{}
 	for _, namespace := range e.of.Namespaces {
-		all[namespace] = cache.Config{}
+		all[namespace] = ctrlcache.Config{}
 	}
 	return all
 }
@@ -115,7 +115,7 @@ func (e *entry) run() {
 	caching.Go(func() { wait.UntilWithContext(e.ctx, e.purge, purgeEvery) })
 	var handle toolscache.ResourceEventHandlerRegistration
 	err := wait.PollUntilContextCancel(e.ctx, retryEvery, true, func(ctx context.Context) (bool, error) {
-		informer, err := e.cache.GetInformer(ctx, e.of.Object, cache.BlockUntilSynced(false))
+		informer, err := e.cache.GetInformer(ctx, e.of.Object, ctrlcache.BlockUntilSynced(false))
 		if err == nil {
 			handle, err = informer.AddEventHandler(e)
 		}
@@ -141,7 +141,7 @@ func (e *entry) end() {
 	e.objects, e.routes = nil, nil
 }
 
-func (e *entry) blocked(_ string, why boundcache.Block) {
+func (e *entry) blocked(_ string, why cache.Block) {
 	why = ofHub(e.of.Kind.Kind, why)
 	e.mu.Lock()
 	if e.block == why || e.routes == nil {
@@ -171,7 +171,7 @@ func (e *entry) subscriptions() (all []*Subscription) {
 
 func (e *entry) tell(s *Subscription) {
 	e.mu.RLock()
-	isBlocked := e.block != boundcache.Block{}
+	isBlocked := e.block != cache.Block{}
 	e.mu.RUnlock()
 	if isBlocked {
 		e.pass(s)
@@ -181,7 +181,7 @@ func (e *entry) tell(s *Subscription) {
 // pass passes on why objects cannot be listed until the Subscription has what holds now: two goroutines may arrive in
 // another order.
 func (e *entry) pass(s *Subscription) {
-	for first, last := true, (boundcache.Block{}); ; first = false {
+	for first, last := true, (cache.Block{}); ; first = false {
 		e.mu.RLock()
 		now := e.block
 		e.mu.RUnlock()
@@ -194,13 +194,13 @@ func (e *entry) pass(s *Subscription) {
 }
 
 // ofHub: the messages of the cache are about remotes.
-func ofHub(kind string, why boundcache.Block) boundcache.Block {
+func ofHub(kind string, why cache.Block) cache.Block {
 	switch why.Cause {
-	case boundcache.Missing:
+	case cache.Missing:
 		why.Message = "the hub does not serve the API of " + kind
-	case boundcache.Denied:
+	case cache.Denied:
 		why.Message = "the hub lacks the permission to list and watch " + kind + " in its own cluster"
-	case boundcache.Failing, boundcache.Misfit:
+	case cache.Failing, cache.Misfit:
 		why.Message = "in the hub: " + why.Message
 	}
 	return why

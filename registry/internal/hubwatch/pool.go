@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
+	"github.com/clusterfx/clusterfx/registry/internal/cache"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 )
 
@@ -78,7 +78,7 @@ type Want struct {
 	Keys []string
 	// Blocked gets the Subscription's Type and why its objects cannot be listed, and the zero Block when they can. It
 	// must return at once.
-	Blocked func(what string, why boundcache.Block)
+	Blocked func(what string, why cache.Block)
 }
 
 // Pool has the informers of the hub's objects. It is safe for many goroutines.

@@ -16,7 +16,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/internal/testkit"
-	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
+	"github.com/clusterfx/clusterfx/registry/internal/cache"
 )
 
 func labelsOf(test string) labels.Selector { return labels.SelectorFromSet(labels.Set{"test": test}) }
@@ -238,14 +238,14 @@ func TestPool_Blind(t *testing.T) {
 	l := newLine(t, hub)
 	p := newPool(t, l)
 	l.set(func() { l.cut = true })
-	blocks := make(chan boundcache.Block, 100)
+	blocks := make(chan cache.Block, 100)
 	want := wants(byTo, "a")
-	want.Blocked = func(_ string, why boundcache.Block) { blocks <- why }
+	want.Blocked = func(_ string, why cache.Block) { blocks <- why }
 	s := subscribe(t, p, configMaps("blind"), want)
 	if got := s.Blind(time.Now()); got == "" {
 		t.Error("an informer that has not synced is current")
 	}
-	if why := <-blocks; why.Cause != boundcache.Failing {
+	if why := <-blocks; why.Cause != cache.Failing {
 		t.Errorf("blocked by %+v", why)
 	}
 	l.set(func() { l.cut = false })
@@ -259,7 +259,7 @@ func TestPool_Blind(t *testing.T) {
 		})
 	}
 	expectSight("")
-	if why := <-blocks; why != (boundcache.Block{}) {
+	if why := <-blocks; why != (cache.Block{}) {
 		t.Errorf("blocked by %+v after the cut", why)
 	}
 	l.set(func() { l.cut = true })

@@ -27,7 +27,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/internal/testkit"
-	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
+	"github.com/clusterfx/clusterfx/registry/internal/cache"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 )
 
@@ -155,7 +155,7 @@ func configMaps(test string) Selection {
 }
 
 func wants(route Route, keys ...string) Want {
-	return Want{Route: route, Keys: keys, Blocked: func(string, boundcache.Block) {}}
+	return Want{Route: route, Keys: keys, Blocked: func(string, cache.Block) {}}
 }
 
 func subscribe(t testing.TB, p *Pool, s Selection, w Want) *Subscription {

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/clusterfx/clusterfx/internal/testkit"
-	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
+	"github.com/clusterfx/clusterfx/registry/internal/cache"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -48,7 +48,7 @@ func TestCall(t *testing.T) {
 			t.Parallel()
 			ctx, cancel := context.WithCancelCause(t.Context())
 			defer cancel(nil)
-			err := boundcache.CheckDecoded(ctx, "get x", func(ctx context.Context) error {
+			err := cache.CheckDecoded(ctx, "get x", func(ctx context.Context) error {
 				for _, code := range c.codes {
 					transport.ExchangeOf(ctx).Answered(&http.Response{StatusCode: code})
 				}
@@ -76,17 +76,17 @@ func TestCall_Misfit(t *testing.T) {
 		`{"items":[{"metadata":{"name":5}}]}`:   "the field metadata.name has a JSON number, which the Go type string cannot hold",
 		`{"items":[{"data":{"x":["SPOKEN"]}}]}`: "the field data has a JSON array, which the Go type string cannot hold",
 	} {
-		err := boundcache.CheckDecoded(t.Context(), "list x", func(ctx context.Context) error {
+		err := cache.CheckDecoded(t.Context(), "list x", func(ctx context.Context) error {
 			transport.ExchangeOf(ctx).Answered(&http.Response{StatusCode: http.StatusOK})
 			return json.Unmarshal([]byte(text), &corev1.ConfigMapList{})
 		})
 		_, message := kubeconfig.Classify(err)
-		if !errors.Is(err, boundcache.ErrMisfit) || errors.Is(err, kubeconfig.ErrNotKubernetes) ||
+		if !errors.Is(err, cache.ErrMisfit) || errors.Is(err, kubeconfig.ErrNotKubernetes) ||
 			!strings.Contains(message, want) || strings.Contains(err.Error()+message, "SPOKEN") {
 			t.Errorf("%s: got %v, %q", text, err, message)
 		}
 	}
-	err := boundcache.CheckDecoded(t.Context(), "list x", func(ctx context.Context) error {
+	err := cache.CheckDecoded(t.Context(), "list x", func(ctx context.Context) error {
 		transport.ExchangeOf(ctx).Answered(&http.Response{StatusCode: http.StatusOK})
 		return json.Unmarshal([]byte(`"html"`), &corev1.ConfigMapList{})
 	})
