@@ -19,12 +19,12 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/clusterfx/clusterfx/registry/hubobjects"
 	"github.com/clusterfx/clusterfx/registry/internal/actor"
 	"github.com/clusterfx/clusterfx/registry/internal/catalog"
 	"github.com/clusterfx/clusterfx/registry/internal/claims"
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/internal/hubpart"
-	"github.com/clusterfx/clusterfx/registry/internal/hubwatch"
 	"github.com/clusterfx/clusterfx/registry/internal/middleware"
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
@@ -48,9 +48,8 @@ type core struct {
 
 	hubTransport  http.RoundTripper
 	hubCache      client.Reader
-	hubObjects    *hubwatch.Pool // the informers of the hub's objects
-	credentials   string         // the namespace of the credentials; empty if it is not known
-	appsNamespace string         // whose ServiceAccounts the apps act as in the hub; empty for the hub itself
+	hubObjects    *hubobjects.Pool // the informers of the hub's objects
+	appsNamespace string           // whose ServiceAccounts the apps act as in the hub; empty for the hub itself
 	shared        []catalog.Shared
 	offers        atomic.Pointer[catalog.Offers] // the values that the hub parts of modules share now
 	pulse         pulse
@@ -116,7 +115,7 @@ func New(o Options) (*Registry, error) {
 func newRegistry(o Options, modules catalog.Catalog, inForce *middleware.Set, transport http.RoundTripper) (r *Registry, err error) {
 	r = &Registry{core: &core{
 		log: RedactingLogger(o.Log, o.Secrets), hubID: o.HubID, allowHub: o.AllowHub, allowTwin: o.AllowDuplicates,
-		hubTransport: transport, hubCache: o.HubCache, credentials: o.CredentialsNamespace, shared: sharedValues(o.Shared),
+		hubTransport: transport, hubCache: o.HubCache, shared: sharedValues(o.Shared),
 		actors: map[ClusterName]*actor.Actor{}, claims: claims.New(),
 	}}
 	if o.Impersonate {
