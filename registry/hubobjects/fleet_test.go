@@ -160,7 +160,7 @@ type app struct {
 
 func newApp(t testing.TB, p *Pool) *app {
 	t.Helper()
-	a := &app{blocks: make(chan boundcache.Block, 1000)}
+	a := &app{blocks: make(chan boundcache.Block, 100)}
 	ctx, end := context.WithCancelCause(context.WithoutCancel(t.Context()))
 	a.end = end
 	t.Cleanup(func() { end(nil) })
