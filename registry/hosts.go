@@ -17,7 +17,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/actor"
 	"github.com/clusterfx/clusterfx/registry/internal/app"
 	"github.com/clusterfx/clusterfx/registry/internal/catalog"
-	"github.com/clusterfx/clusterfx/registry/internal/claims"
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/internal/inflight"
 	"github.com/clusterfx/clusterfx/registry/internal/logsink"
@@ -140,10 +139,10 @@ func (r *Registry) claim(id string, name ClusterName, since time.Time) (holder C
 	if r.allowTwin {
 		return ""
 	}
-	holder, loser := r.claims.Take(id, claims.Claim{Name: name, Since: since})
-	r.mu.RLock()
+	r.mu.Lock()
+	holder, loser := r.claims.take(id, claim{name, since})
 	a := r.actors[loser]
-	r.mu.RUnlock()
+	r.mu.Unlock()
 	if a != nil {
 		a.ProbeNow()
 	}

@@ -22,7 +22,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/hubobjects"
 	"github.com/clusterfx/clusterfx/registry/internal/actor"
 	"github.com/clusterfx/clusterfx/registry/internal/catalog"
-	"github.com/clusterfx/clusterfx/registry/internal/claims"
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/internal/hubpart"
 	"github.com/clusterfx/clusterfx/registry/internal/middleware"
@@ -57,13 +56,13 @@ type core struct {
 	events  broadcast
 	states  *telemetry.States
 	parts   atomic.Pointer[hubpart.Supervisor] // nil without FX
-	claims  *claims.Claims                     // which remote represents which cluster
 	running sync.WaitGroup                     // the actors, also of remotes that are forgotten; added to while not closed
 	upkeep  sync.WaitGroup                     // of the holds of deletes; added to while not closed
 	begun   sync.Once                          // the upkeep
 
 	mu     sync.RWMutex // protects the fields below; held for map operations only
 	actors map[ClusterName]*actor.Actor
+	claims claims
 	closed bool
 }
 
@@ -116,7 +115,7 @@ func newRegistry(o Options, modules catalog.Catalog, inForce *middleware.Set, tr
 	r = &Registry{core: &core{
 		log: RedactingLogger(o.Log, o.Secrets), hubID: o.HubID, allowHub: o.AllowHub, allowTwin: o.AllowDuplicates,
 		hubTransport: transport, hubCache: o.HubCache, shared: sharedValues(o.Shared),
-		actors: map[ClusterName]*actor.Actor{}, claims: claims.New(),
+		actors: map[ClusterName]*actor.Actor{}, claims: claims{},
 	}}
 	if o.Impersonate {
 		r.appsNamespace = o.AppsNamespace
@@ -166,7 +165,7 @@ func (r *Registry) ensure(name ClusterName, config state.Desired, mustBeNew bool
 	}
 	if r.allowTwin {
 		config.Identity.Rival = ""
-	} else if loser := r.actors[r.claims.Expect(config.Identity.Known, claims.Claim{Name: name, Since: config.Since})]; loser != nil {
+	} else if loser := r.actors[r.claims.expect(config.Identity.Known, claim{name, config.Since})]; loser != nil {
 		loser.ProbeNow()
 	}
 	if a != nil {
@@ -374,7 +373,7 @@ func (r *Registry) forget(a *actor.Actor, last func()) bool {
 	delete(r.actors, name)
 	r.remotes.Apps.Metrics.Forget(string(name))
 	r.remotes.Secrets.Set(string(name))
-	r.claims.Drop(name)
+	r.claims.drop(name)
 	last()
 	return true
 }
