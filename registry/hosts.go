@@ -18,7 +18,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/app"
 	"github.com/clusterfx/clusterfx/registry/internal/catalog"
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
-	"github.com/clusterfx/clusterfx/registry/internal/inflight"
 	"github.com/clusterfx/clusterfx/registry/internal/logsink"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 	"github.com/clusterfx/clusterfx/registry/internal/middleware"
@@ -47,7 +46,7 @@ func newAppHost(o Options) (*app.Common, context.CancelFunc) {
 		Journal: app.NewJournal(o.Journal), Limits: app.Limits(o.Limits.withDefaults()),
 	}
 	if o.Gate != nil {
-		h.Writes = inflight.New()
+		h.Writes = transport.NewWrites()
 	}
 	if h.Registerer == nil {
 		h.Registerer = prometheus.NewRegistry()
