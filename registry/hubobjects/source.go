@@ -36,32 +36,19 @@ type Selection struct {
 }
 
 // Route tells the key of an object, and so its apps. Make one with ByNamespace, ByLabel, ByName or All.
-type Route struct {
-	by    by
-	label string
-}
-
-type by int
-
-const (
-	_ by = iota
-	byNamespace
-	byLabel
-	byName
-	byNothing
-)
+type Route struct{ by, label string }
 
 // ByNamespace routes an object by its namespace.
-func ByNamespace() Route { return Route{by: byNamespace} }
+func ByNamespace() Route { return Route{by: "namespace"} }
 
 // ByLabel routes an object by the value of a label. An object without the label belongs to no app.
-func ByLabel(label string) Route { return Route{byLabel, label} }
+func ByLabel(label string) Route { return Route{"label", label} }
 
 // ByName routes an object by its name.
-func ByName() Route { return Route{by: byName} }
+func ByName() Route { return Route{by: "name"} }
 
 // All routes every selected object to every app that watches the selection. Watch is called without keys.
-func All() Route { return Route{by: byNothing} }
+func All() Route { return Route{by: "all"} }
 
 // keyOfAll is the key of all objects, and of all apps, with the route All.
 const keyOfAll = "*"
@@ -72,13 +59,13 @@ func (r Route) keyOf(obj client.Object) string {
 		return ""
 	}
 	switch r.by {
-	case byNamespace:
+	case "namespace":
 		return obj.GetNamespace()
-	case byLabel:
+	case "label":
 		return obj.GetLabels()[r.label]
-	case byName:
+	case "name":
 		return obj.GetName()
-	case byNothing:
+	case "all":
 		return keyOfAll
 	}
 	return ""
@@ -150,7 +137,7 @@ func (s *Source) Watch(of Selection, keys ...string) (*Objects, error) {
 		return nil, err
 	}
 	keys = slices.Compact(slices.Sorted(slices.Values(keys)))
-	name := fmt.Sprintf("%s by %d %q of %q", selected.name(), of.Route.by, of.Route.label, keys)
+	name := fmt.Sprintf("%s by %s %q of %q", selected.name(), of.Route.by, of.Route.label, keys)
 	s.mu.Lock()
 	made := s.made[name]
 	isNew := made == nil

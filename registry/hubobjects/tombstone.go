@@ -96,33 +96,29 @@ const (
 
 // graves have tombstones whose objects all apps share.
 type graves struct {
-	all   map[client.ObjectKey]grave
-	order []burial // the oldest first, with burials that were undone
+	all   map[client.ObjectKey]*grave
+	order []*grave // the oldest first, with those that were opened
 }
 
 type grave struct {
 	Tombstone
 
-	at time.Time
-}
-
-type burial struct {
 	key client.ObjectKey
 	at  time.Time
 }
 
 func (g *graves) bury(key client.ObjectKey, t Tombstone, now time.Time) {
 	if g.all == nil {
-		g.all = map[client.ObjectKey]grave{}
+		g.all = map[client.ObjectKey]*grave{}
 	}
-	g.all[key] = grave{t, now}
-	g.order = append(g.order, burial{key, now})
+	one := &grave{t, key, now}
+	g.all[key], g.order = one, append(g.order, one)
 	g.purge(now)
 }
 
 func (g *graves) purge(now time.Time) {
 	for len(g.order) > 0 && (len(g.order) > maxGraves || now.Sub(g.order[0].at) > gravesFor) {
-		if first := g.order[0]; g.all[first.key].at.Equal(first.at) {
+		if first := g.order[0]; g.all[first.key] == first {
 			delete(g.all, first.key)
 		}
 		g.order = g.order[1:]
@@ -133,8 +129,10 @@ func (g *graves) open(key client.ObjectKey) { delete(g.all, key) }
 
 func (g *graves) find(key client.ObjectKey, now time.Time) (Tombstone, bool) {
 	g.purge(now)
-	one, ok := g.all[key]
-	return one.Tombstone, ok
+	if one := g.all[key]; one != nil {
+		return one.Tombstone, true
+	}
+	return Tombstone{}, false
 }
 
 // purgeEvery is for places where nothing is deleted or looked up.
