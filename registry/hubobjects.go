@@ -34,7 +34,7 @@ func (r *Registry) newHubObjects(o Options) *hubobjects.Pool {
 }
 
 func (g appGraph) hubObjectsOf(e *app.Epoch, m catalog.Choice) *hubobjects.Source {
-	declared := declarationAt(m)
+	declared, guard := declarationAt(m), e.Guard(m.Name)
 	return g.hubObjects.Source(hubobjects.Binding{
 		Context: e.Context(), Namespaces: declared.namespaces,
 		Refuses: func(resource schema.GroupResource, namespace string) error {
@@ -51,7 +51,7 @@ func (g appGraph) hubObjectsOf(e *app.Epoch, m catalog.Choice) *hubobjects.Sourc
 			return e.Go(run)
 		},
 		Call: func(f func()) {
-			if guard := e.Guard(m.Name); !guard.IsBroken() {
+			if !guard.IsBroken() {
 				guard.CallBounded("source of hub objects", f)
 			}
 		},
