@@ -61,14 +61,7 @@ func (f RulesFunc) inCatalog(of ConfigType) func([]json.RawMessage) (catalog.Con
 			return catalog.ConfigRules{}, err
 		}
 		rules, err := f.of(config)
-		if err != nil {
-			return catalog.ConfigRules{}, err
-		}
-		found := catalog.ConfigRules{Remote: rules.Remote}
-		for _, part := range rules.Hub {
-			found.Hub = append(found.Hub, catalog.NamespacedRules(part))
-		}
-		return found, nil
+		return catalog.ConfigRules(rules), err
 	}
 }
 
@@ -108,10 +101,4 @@ func (m Module) configRules() catalog.ConfigRules {
 func (m Module) HasConfigRules() bool { return m.inner.RulesOf != nil }
 
 // ConfigHubRules returns the permissions in the hub that follow from the configuration; see ConfigureModules.
-func (m Module) ConfigHubRules() []rbac.NamespacedRules {
-	var all []rbac.NamespacedRules
-	for _, part := range m.configRules().Hub {
-		all = append(all, rbac.NamespacedRules(part))
-	}
-	return all
-}
+func (m Module) ConfigHubRules() []rbac.NamespacedRules { return m.configRules().Hub }

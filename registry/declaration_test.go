@@ -16,6 +16,7 @@ import (
 	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/internal/catalog"
 	"github.com/clusterfx/clusterfx/registry/moduleconfig"
+	"github.com/clusterfx/clusterfx/registry/rbac"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -34,7 +35,7 @@ func TestDeclaration_Undeclared(t *testing.T) {
 		HubRules: []rbacv1.PolicyRule{ruleOn("", "configmaps", "list", "watch")}, HubNamespaces: []string{"own"},
 	}).inner, catalog.ConfigRules{
 		Remote: []rbacv1.PolicyRule{ruleOn("", "pods", "list", "watch")},
-		Hub: []catalog.NamespacedRules{
+		Hub: []rbac.NamespacedRules{
 			{Rules: []rbacv1.PolicyRule{ruleOn("", "nodes", "list", "watch")}},
 			{Namespace: "more", Rules: []rbacv1.PolicyRule{ruleOn("", "pods", "list", "watch")}},
 		},

@@ -12,7 +12,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/actor"
 	"github.com/clusterfx/clusterfx/registry/internal/app"
 	"github.com/clusterfx/clusterfx/registry/internal/catalog"
-	"github.com/clusterfx/clusterfx/registry/internal/hubwatch"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
@@ -24,9 +23,8 @@ type appGraph struct {
 	quote    kubeconfig.Quoter
 	hubCache client.Reader
 	hubID    string
-	// hubObjects leaves out credentials, which is a namespace.
-	hubObjects  *hubwatch.Pool
-	credentials string
+
+	hubObjects *hubobjects.Pool
 }
 
 func (r *Registry) graph(s actor.Start) app.Graph {
@@ -34,7 +32,7 @@ func (r *Registry) graph(s actor.Start) app.Graph {
 	return appGraph{
 		modules: s.Selection.Run, shared: slices.Concat(r.shared, s.Selection.Offered.Values()),
 		status: s.Status, facts: Facts{s.Facts}, quote: quoter(s.Redact), hubCache: r.hubCache,
-		hubID: r.hubID, hubObjects: r.hubObjects, credentials: r.credentials,
+		hubID: r.hubID, hubObjects: r.hubObjects,
 	}.options
 }
 

@@ -37,7 +37,9 @@ func (r *Registry) newDeletes(o Options, modules catalog.Catalog) (*deletions.Gu
 	if err := corev1.AddToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("build the scheme of the store of holds: %w", err)
 	}
-	hub, err := client.New(rest.CopyConfig(o.Hub), client.Options{
+	config := rest.CopyConfig(o.Hub)
+	config.QPS = -1
+	hub, err := client.New(config, client.Options{
 		HTTPClient: &http.Client{Transport: r.hubTransport}, Scheme: scheme, Mapper: o.HubMapper,
 	})
 	if err != nil {

@@ -17,9 +17,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/actor"
 	"github.com/clusterfx/clusterfx/registry/internal/app"
 	"github.com/clusterfx/clusterfx/registry/internal/catalog"
-	"github.com/clusterfx/clusterfx/registry/internal/claims"
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
-	"github.com/clusterfx/clusterfx/registry/internal/inflight"
 	"github.com/clusterfx/clusterfx/registry/internal/logsink"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 	"github.com/clusterfx/clusterfx/registry/internal/middleware"
@@ -48,7 +46,7 @@ func newAppHost(o Options) (*app.Common, context.CancelFunc) {
 		Journal: app.NewJournal(o.Journal), Limits: app.Limits(o.Limits.withDefaults()),
 	}
 	if o.Gate != nil {
-		h.Writes = inflight.New()
+		h.Writes = transport.NewWrites()
 	}
 	if h.Registerer == nil {
 		h.Registerer = prometheus.NewRegistry()
@@ -140,10 +138,10 @@ func (r *Registry) claim(id string, name ClusterName, since time.Time) (holder C
 	if r.allowTwin {
 		return ""
 	}
-	holder, loser := r.claims.Take(id, claims.Claim{Name: name, Since: since})
-	r.mu.RLock()
+	r.mu.Lock()
+	holder, loser := r.claims.take(id, claim{name, since})
 	a := r.actors[loser]
-	r.mu.RUnlock()
+	r.mu.Unlock()
 	if a != nil {
 		a.ProbeNow()
 	}

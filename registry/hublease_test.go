@@ -17,7 +17,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// A lease of a hub part ends with the hub part, even if the context of its caller continues. The remote is not affected.
+// A lease of a hub part ends with the hub part, even if the context of its caller continues, and there is no further one. The remote
+// is not affected.
 func TestHubParts_LeasesEndWithTheHubPart(t *testing.T) {
 	t.Parallel()
 	_, config := remote(t, "one")
@@ -36,6 +37,9 @@ func TestHubParts_LeasesEndWithTheHubPart(t *testing.T) {
 					<-lease.Done()
 					return context.Cause(lease)
 				})
+				if errors.Is(err, registry.ErrStopped) {
+					err = r.WithClient(context.WithoutCancel(ctx), "a", nil)
+				}
 				select {
 				case ended <- err:
 				default: // of a later life
@@ -53,7 +57,7 @@ func TestHubParts_LeasesEndWithTheHubPart(t *testing.T) {
 	eventually(t, func() error {
 		select {
 		case err := <-ended:
-			testkit.ErrorIs(t, err, registry.ErrStopped, "the lease ended with")
+			testkit.ErrorIs(t, err, registry.ErrStopped, "the lease ended with, and another one began with")
 			return nil
 		default:
 			return errors.New("a lease goes on although the hub part has ended")

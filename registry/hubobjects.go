@@ -5,6 +5,7 @@ package registry
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -13,34 +14,47 @@ import (
 	"github.com/clusterfx/clusterfx/internal/requestinfo"
 	"github.com/clusterfx/clusterfx/registry/hubobjects"
 	"github.com/clusterfx/clusterfx/registry/internal/app"
+	"github.com/clusterfx/clusterfx/registry/internal/cache"
 	"github.com/clusterfx/clusterfx/registry/internal/catalog"
-	"github.com/clusterfx/clusterfx/registry/internal/hubwatch"
+	"github.com/clusterfx/clusterfx/registry/internal/transport"
 )
 
 const hubRequestTimeout = 10 * time.Second // hubRequestTimeout is for requests that are neither a list nor a watch.
 
 // newHubObjects sends no request.
-func (r *Registry) newHubObjects(o Options) *hubwatch.Pool {
+func (r *Registry) newHubObjects(o Options) *hubobjects.Pool {
 	apps := r.remotes.Apps
-	return hubwatch.NewPool(apps.Root, hubwatch.Options{
-		Hub: o.Hub, Transport: r.hubTransport, Mapper: o.HubMapper, Scheme: o.Scheme, Schemas: apps.Schemas,
-		UserAgent: "clusterfx/" + apps.Replica, Log: r.log.WithName("hubobjects"), Timeout: hubRequestTimeout,
+	return hubobjects.NewPool(apps.Root, hubobjects.Options{
+		Hub:   o.Hub,
+		Chain: transport.Chain{Base: r.hubTransport, UserAgent: "clusterfx/" + apps.Replica, Timeout: hubRequestTimeout},
+		Place: apps.HubPlace, Scheme: o.Scheme, Schemas: apps.Schemas, Log: r.log.WithName("hubobjects"),
 		StaleAfter: apps.Limits.StaleAfter, StaleTolerance: apps.Limits.StaleTolerance,
 		Hidden: o.CredentialsNamespace,
 	})
 }
 
 func (g appGraph) hubObjectsOf(e *app.Epoch, m catalog.Choice) *hubobjects.Source {
-	declared := declarationAt(m)
-	return hubobjects.New(hubobjects.Binding{
-		Pool: g.hubObjects, Context: e.Context(), Module: m.Name, Guard: e.Guard(m.Name),
-		Scheme: e.Scheme, Mapper: e.HubMapper, Namespaces: declared.namespaces, Hidden: g.credentials,
-		Lacks: func(resource schema.GroupResource, namespace string) string {
+	declared, guard := declarationAt(m), e.Guard(m.Name)
+	return g.hubObjects.Source(hubobjects.Binding{
+		Context: e.Context(), Namespaces: declared.namespaces,
+		Refuses: func(resource schema.GroupResource, namespace string) error {
 			of := requestinfo.Info{Group: resource.Group, Resource: resource.Resource, Namespace: namespace}
-			return declared.lacks(true, of, "get", "list", "watch")
+			if permission := declared.lacks(true, of, "get", "list", "watch"); permission != "" {
+				return fmt.Errorf("module %s does not declare the permission to %s in the hub; add it to its HubRules, or to those of RulesOf", m.Name, permission)
+			}
+			return nil
 		},
 		AddSource: func(blind func(time.Time) string) { e.AddSource(m.Name, blind) },
-		Go:        e.Go, Blocked: e.Blocked,
+		Blocked:   e.Blocked,
+		Go: func(ctx context.Context, kind, what string, run func()) bool {
+			cache.Awaits(ctx, kind, what)
+			return e.Go(run)
+		},
+		Call: func(f func()) {
+			if !guard.IsBroken() {
+				guard.CallBounded("source of hub objects", f)
+			}
+		},
 	})
 }
 

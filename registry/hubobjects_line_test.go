@@ -19,11 +19,10 @@ import (
 
 // hubLine is a connection to a hub that can be cut, and that can lead to another hub.
 type hubLine struct {
-	mu    sync.Mutex // protects the fields
-	host  string
-	next  http.RoundTripper // nil while the line is cut
-	ends  map[*http.Request]context.CancelFunc
-	lists int // of ConfigMaps, and watches
+	mu   sync.Mutex // protects the fields
+	host string
+	next http.RoundTripper // nil while the line is cut
+	ends map[*http.Request]context.CancelFunc
 }
 
 // use makes the connections of a registry go through the line.
@@ -57,9 +56,6 @@ func (l *hubLine) RoundTrip(r *http.Request) (*http.Response, error) {
 	next := l.next
 	r.URL.Host = l.host
 	l.ends[r] = end
-	if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/configmaps") {
-		l.lists++
-	}
 	l.mu.Unlock()
 	context.AfterFunc(ctx, func() {
 		l.mu.Lock()

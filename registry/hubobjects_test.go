@@ -124,77 +124,6 @@ func expectCopies(t *testing.T, c client.Client, namespace string, want int) {
 	})
 }
 
-// Objects of the hub are copied into the remote that they belong to, follow their label, and are deleted with the object: a
-// delete that was seen is declared, so 29 of them pass the limit of 20. Both apps share one informer.
-func TestHubObjects_Copy(t *testing.T) {
-	t.Parallel()
-	test, l, hub := unique("copy"), newHubLine(t), clientFor(t, fleettest.Cluster(t, "hub"))
-	r := newRegistry(t, func(o *registry.Options) {
-		o.Modules = []registry.Module{copier{test: test}.module()}
-		l.use(o)
-	})
-	c, config := remote(t, "one")
-	outside := clientFor(t, c)
-	for _, name := range []string{"a", "b"} {
-		namespaceNamed(t, outside, test+"-"+name)
-		spawn(t, r, registry.ClusterName(name), config)
-	}
-	const objects = 30
-	for i := range objects {
-		must(t, hub.Create(t.Context(), hubObject(test, i, "a")))
-	}
-	expectCopies(t, outside, test+"-a", objects)
-	moved := hubObject(test, 0, "b")
-	must(t, hub.Update(t.Context(), moved))
-	expectCopies(t, outside, test+"-b", 1)
-	expectCopies(t, outside, test+"-a", objects-1)
-	for i := 1; i < objects; i++ {
-		must(t, hub.Delete(t.Context(), hubObject(test, i, "a")))
-	}
-	expectCopies(t, outside, test+"-a", 0)
-	expectCopies(t, outside, test+"-b", 1)
-	if holds := r.HeldDeletes(); len(holds) > 0 {
-		t.Errorf("the holds are %+v", holds)
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.lists > 2 {
-		t.Errorf("%d lists and watches for two apps", l.lists)
-	}
-}
-
-// seeded spawns the app "a" of a copier with objects in the hub, and with their copies, which the module has made long ago.
-func seeded(t *testing.T, test string, objects int, l *hubLine) (r *registry.Registry, outside client.Client) {
-	t.Helper()
-	hub := clientFor(t, fleettest.Cluster(t, "hub"))
-	r = newRegistry(t, func(o *registry.Options) {
-		o.Modules = []registry.Module{copier{test: test}.module()}
-		l.use(o)
-	})
-	c, config := remote(t, "one")
-	outside = clientFor(t, c)
-	namespaceNamed(t, outside, test+"-a")
-	for i := range objects {
-		must(t, hub.Create(t.Context(), hubObject(test, i, "a")))
-		must(t, outside.Create(t.Context(), &corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Namespace: test + "-a", Name: fmt.Sprintf("%s-%d", test, i)},
-		}))
-	}
-	spawn(t, r, "a", config)
-	return r, outside
-}
-
-// expectHeldAfter waits until the module has deleted as many objects as it may without evidence.
-func expectHeldAfter(t *testing.T, r *registry.Registry, deleted int) {
-	t.Helper()
-	eventually(t, func() error {
-		if holds := r.HeldDeletes(); len(holds) != 1 || holds[0].Module != "copier" || holds[0].Deleted != deleted {
-			return fmt.Errorf("the holds are %+v", holds)
-		}
-		return nil
-	})
-}
-
 // A hub that has lost its data looks as if everything was deleted. The deletes are undeclared, so their limit holds, and
 // the rest is kept until the data is back.
 // Promise: the upstream API server loses its data, or is restored from an older backup: deletes stay within the limits of deletions, and nothing is left to do when it is back.
@@ -202,30 +131,31 @@ func TestHubObjects_EmptiedHub(t *testing.T) {
 	t.Parallel()
 	clusters := fleettest.Clusters(t, "hub", "two")
 	const objects = 30
-	l := newHubLine(t)
-	test := unique("emptied")
-	r, outside := seeded(t, test, objects, l)
+	l, test, hub := newHubLine(t), unique("emptied"), clientFor(t, clusters[0])
+	r := newRegistry(t, func(o *registry.Options) {
+		o.Modules = []registry.Module{copier{test: test}.module()}
+		l.use(o)
+	})
+	c, config := remote(t, "one")
+	outside := clientFor(t, c)
+	namespaceNamed(t, outside, test+"-a")
+	for i := range objects {
+		must(t, hub.Create(t.Context(), hubObject(test, i, "a")))
+		must(t, outside.Create(t.Context(), &corev1.ConfigMap{ // The module has made it long ago.
+			ObjectMeta: metav1.ObjectMeta{Namespace: test + "-a", Name: fmt.Sprintf("%s-%d", test, i)},
+		}))
+	}
+	spawn(t, r, "a", config)
 	l.lead(t, clusters[1])
-	expectHeldAfter(t, r, 20)
+	eventually(t, func() error {
+		if holds := r.HeldDeletes(); len(holds) != 1 || holds[0].Module != "copier" || holds[0].Deleted != 20 {
+			return fmt.Errorf("the holds are %+v", holds)
+		}
+		return nil
+	})
 	expectCopies(t, outside, test+"-a", objects-20)
 	l.lead(t, clusters[0])
 	expectCopies(t, outside, test+"-a", objects)
-}
-
-// A watch reports objects that lose the label of the selection as deleted. They exist, so the deletes are undeclared.
-func TestHubObjects_LostLabel(t *testing.T) {
-	t.Parallel()
-	const objects = 30
-	test := unique("unlabeled")
-	r, outside := seeded(t, test, objects, newHubLine(t))
-	hub := clientFor(t, fleettest.Cluster(t, "hub"))
-	for i := range objects {
-		unlabeled := hubObject(test, i, "a")
-		delete(unlabeled.Labels, "of")
-		must(t, hub.Update(t.Context(), unlabeled))
-	}
-	expectHeldAfter(t, r, 20)
-	expectCopies(t, outside, test+"-a", objects-20)
 }
 
 // While the hub does not respond, the undeclared deletes of a module that watches it are held; those of another module are not.

@@ -168,57 +168,6 @@ func addPanic(ctx context.Context, c cluster.Cluster) error {
 	return err
 }
 
-// Requests of a hub part to the hub have the name of its module in their user agent, and fail after its end.
-func TestHubParts_AreFencedAndNamed(t *testing.T) {
-	t.Parallel()
-	lives := make(chan registry.HubPart, 10)
-	r, run, err := hubApp(t, hubModule("faulty", fx.Invoke(func(p registry.HubPart) error {
-		lives <- p
-		return p.Manager.Add(manager.RunnableFunc(func(ctx context.Context) error {
-			return errors.Join(p.APIReader.Get(ctx, client.ObjectKey{Name: "default"}, &corev1.Namespace{}), errors.New("the end"))
-		}))
-	})).Option())
-	must(t, err)
-	run()
-	expectPart(t, r, "faulty", state.ModuleFailed, "the end")
-	first := <-lives
-	<-lives
-	eventually(t, func() error {
-		err := first.APIReader.Get(t.Context(), client.ObjectKey{Name: "default"}, &corev1.Namespace{})
-		if !errors.Is(err, registry.ErrStopped) {
-			return fmt.Errorf("read by a hub part that has ended: got %w, want ErrStopped", err)
-		}
-		return nil
-	})
-	testkit.ErrorIs(t, first.Registry.WithClient(t.Context(), "a", nil), registry.ErrStopped, "WithClient of a hub part that has ended")
-	if !strings.Contains(first.Config.UserAgent, "/hub/faulty/") {
-		t.Errorf("got user agent %s, want /hub/faulty/ in it", first.Config.UserAgent)
-	}
-}
-
-// A hook that runs when the hub ends, after the apps have ended, can still write: what a hub part saves at its end is saved.
-func TestHubParts_HooksWrite(t *testing.T) {
-	t.Parallel()
-	written := make(chan error, 1)
-	t.Run("hub", func(t *testing.T) {
-		t.Parallel()
-		r, run, err := hubApp(t, hubModule("last", fx.Invoke(func(p registry.HubPart, l fx.Lifecycle) {
-			l.Append(fx.StopHook(func(ctx context.Context) {
-				one := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "last-"}}
-				written <- p.Client.Create(ctx, one)
-			}))
-		})).Option())
-		must(t, err)
-		run()
-		expectPart(t, r, "last", state.ModuleRunning, "")
-	})
-	t.Cleanup(func() { // after the hub has ended
-		if err := <-written; err != nil {
-			t.Errorf("the write of the hook: %v", err)
-		}
-	})
-}
-
 // The hub part of a module that lacks a permission in the hub waits and names the permission; the other hub parts run.
 // It starts when the permission is granted, and is Degraded when the permission is revoked.
 func TestHubParts_MissingRight(t *testing.T) {

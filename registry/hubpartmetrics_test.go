@@ -3,14 +3,12 @@
 package registry_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/fx"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
@@ -42,42 +40,4 @@ func TestHubParts_Metrics(t *testing.T) {
 	if failed, well := failures("faulty"), failures("well"); failed == 0 || well > 0 {
 		t.Errorf("got %v failures of the faulty hub part, want 1 or more; got %v of the other hub part, want 0", failed, well)
 	}
-}
-
-// A hub part that reports what it lacks is Degraded until it reports that the lack has ended, or until its life ends.
-func TestHubParts_SetDegraded(t *testing.T) {
-	t.Parallel()
-	set := make(chan registry.SetDegraded, 2)
-	end := make(chan struct{}, 1)
-	r, run, err := hubApp(t, registry.NewModule("user", registry.ModuleOptions{
-		HubRuns: registry.WithRemotes,
-		Hub: fx.Invoke(func(p registry.HubPart) error {
-			return p.Manager.Add(manager.RunnableFunc(func(ctx context.Context) error {
-				set <- p.SetDegraded
-				select {
-				case <-end:
-					return errors.New("the end")
-				case <-ctx.Done():
-					return nil
-				}
-			}))
-		}),
-	}).Option())
-	must(t, err)
-	run()
-	first := <-set
-	expectPart(t, r, "user", state.ModuleRunning, "")
-	first("NoDatabase", "the database is away; start it")
-	if got := expectPart(t, r, "user", state.ModuleDegraded, "the database is away"); got.Reason != "NoDatabase" {
-		t.Errorf("got %+v, want the reason NoDatabase", got)
-	}
-	first("", "")
-	expectPart(t, r, "user", state.ModuleRunning, "")
-	first("NoDatabase", "the database is away")
-	expectPart(t, r, "user", state.ModuleDegraded, "the database is away")
-	end <- struct{}{}
-	<-set
-	expectPart(t, r, "user", state.ModuleRunning, "")
-	first("NoDatabase", "of an earlier life")
-	expectPart(t, r, "user", state.ModuleRunning, "")
 }

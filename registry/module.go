@@ -137,7 +137,7 @@ func NewModule(name string, o ModuleOptions) Module {
 		Name: name, Description: o.Description, Parts: parts, Select: catalog.Selector(o.Select),
 		Config: o.Config.remote, CacheFilters: boundFilters(o.CacheFilters),
 		Rules: o.Rules, HubRules: o.HubRules, HubNamespaces: o.HubNamespaces, RulesOf: o.RulesOf.inCatalog(o.Config),
-		HubRuns: catalog.HubRuns(o.HubRuns), Deletes: o.Deletes,
+		HubRuns: string(o.HubRuns), Deletes: o.Deletes,
 	}, inputs: o.Inputs}
 }
 

@@ -19,12 +19,11 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/clusterfx/clusterfx/registry/hubobjects"
 	"github.com/clusterfx/clusterfx/registry/internal/actor"
 	"github.com/clusterfx/clusterfx/registry/internal/catalog"
-	"github.com/clusterfx/clusterfx/registry/internal/claims"
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/internal/hubpart"
-	"github.com/clusterfx/clusterfx/registry/internal/hubwatch"
 	"github.com/clusterfx/clusterfx/registry/internal/middleware"
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
@@ -48,9 +47,8 @@ type core struct {
 
 	hubTransport  http.RoundTripper
 	hubCache      client.Reader
-	hubObjects    *hubwatch.Pool // the informers of the hub's objects
-	credentials   string         // the namespace of the credentials; empty if it is not known
-	appsNamespace string         // whose ServiceAccounts the apps act as in the hub; empty for the hub itself
+	hubObjects    *hubobjects.Pool // the informers of the hub's objects
+	appsNamespace string           // whose ServiceAccounts the apps act as in the hub; empty for the hub itself
 	shared        []catalog.Shared
 	offers        atomic.Pointer[catalog.Offers] // the values that the hub parts of modules share now
 	pulse         pulse
@@ -58,13 +56,13 @@ type core struct {
 	events  broadcast
 	states  *telemetry.States
 	parts   atomic.Pointer[hubpart.Supervisor] // nil without FX
-	claims  *claims.Claims                     // which remote represents which cluster
 	running sync.WaitGroup                     // the actors, also of remotes that are forgotten; added to while not closed
 	upkeep  sync.WaitGroup                     // of the holds of deletes; added to while not closed
 	begun   sync.Once                          // the upkeep
 
 	mu     sync.RWMutex // protects the fields below; held for map operations only
 	actors map[ClusterName]*actor.Actor
+	claims claims
 	closed bool
 }
 
@@ -116,8 +114,8 @@ func New(o Options) (*Registry, error) {
 func newRegistry(o Options, modules catalog.Catalog, inForce *middleware.Set, transport http.RoundTripper) (r *Registry, err error) {
 	r = &Registry{core: &core{
 		log: RedactingLogger(o.Log, o.Secrets), hubID: o.HubID, allowHub: o.AllowHub, allowTwin: o.AllowDuplicates,
-		hubTransport: transport, hubCache: o.HubCache, credentials: o.CredentialsNamespace, shared: sharedValues(o.Shared),
-		actors: map[ClusterName]*actor.Actor{}, claims: claims.New(),
+		hubTransport: transport, hubCache: o.HubCache, shared: sharedValues(o.Shared),
+		actors: map[ClusterName]*actor.Actor{}, claims: claims{},
 	}}
 	if o.Impersonate {
 		r.appsNamespace = o.AppsNamespace
@@ -167,7 +165,7 @@ func (r *Registry) ensure(name ClusterName, config state.Desired, mustBeNew bool
 	}
 	if r.allowTwin {
 		config.Identity.Rival = ""
-	} else if loser := r.actors[r.claims.Expect(config.Identity.Known, claims.Claim{Name: name, Since: config.Since})]; loser != nil {
+	} else if loser := r.actors[r.claims.expect(config.Identity.Known, claim{name, config.Since})]; loser != nil {
 		loser.ProbeNow()
 	}
 	if a != nil {
@@ -375,7 +373,7 @@ func (r *Registry) forget(a *actor.Actor, last func()) bool {
 	delete(r.actors, name)
 	r.remotes.Apps.Metrics.Forget(string(name))
 	r.remotes.Secrets.Set(string(name))
-	r.claims.Drop(name)
+	r.claims.drop(name)
 	last()
 	return true
 }

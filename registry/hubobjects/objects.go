@@ -6,18 +6,29 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"reflect"
+	"sync"
+	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/clusterfx/clusterfx/registry/deletes"
-	"github.com/clusterfx/clusterfx/registry/internal/hubwatch"
 )
 
 // Objects are the objects of the hub that belong to an app, and end with it. They are safe for use by many goroutines.
 type Objects struct {
-	inner   *hubwatch.Subscription
-	binding *Binding
-	kind    string // for people
+	source   *Source
+	informer *informer
+	index    *index
+	keys     map[string]struct{} // never changes
+
+	mu        sync.Mutex // protects the fields; held for a few instructions
+	listeners map[*listener]struct{}
+	graves    graves
 }
 
 var _ client.Reader = (*Objects)(nil)
@@ -25,64 +36,128 @@ var _ client.Reader = (*Objects)(nil)
 // Get copies an object into obj, which must have the type of the selection's Object. An object that does not belong to
 // the app is not found. Get waits for the initial objects, ten seconds at most.
 func (o *Objects) Get(ctx context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
-	if o.binding.Context.Err() != nil {
-		return context.Cause(o.binding.Context)
+	if err := o.await(ctx); err != nil {
+		return err
 	}
-	return o.ofApp(o.inner.Get(ctx, key, obj))
+	o.informer.mu.RLock()
+	found := o.find(key)
+	o.informer.mu.RUnlock()
+	if err := o.ended(); err != nil {
+		return err
+	}
+	if found == nil {
+		kind := o.informer.of.kind
+		return apierrors.NewNotFound(schema.GroupResource{Group: kind.Group, Resource: kind.Kind}, key.String())
+	}
+	into, from := reflect.ValueOf(obj), reflect.ValueOf(o.copyOf(found))
+	if into.Type() != from.Type() {
+		return fmt.Errorf("get %s: the objects are of type %T, not %T", key, found, obj)
+	}
+	into.Elem().Set(from.Elem())
+	return nil
 }
+
+var errWhole = errors.New("a list of objects of the hub accepts no field selector, limit or continue token")
 
 // List copies the objects of the app into a list. It accepts a namespace and labels, and no field selector, limit or
 // continue token. It waits for the initial objects, ten seconds at most.
 func (o *Objects) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	if o.binding.Context.Err() != nil {
-		return context.Cause(o.binding.Context)
+	of := (&client.ListOptions{}).ApplyOptions(opts)
+	if of.FieldSelector != nil && !of.FieldSelector.Empty() || of.Limit > 0 || of.Continue != "" {
+		return errWhole
 	}
-	return o.ofApp(o.inner.List(ctx, list, opts...))
+	if err := o.await(ctx); err != nil {
+		return err
+	}
+	var found []client.Object
+	o.informer.mu.RLock() // for no code of a module, such as the selector
+	for key := range o.own() {
+		if of.Namespace == "" || of.Namespace == key.Namespace {
+			found = append(found, o.informer.objects[key])
+		}
+	}
+	o.informer.mu.RUnlock()
+	if err := o.ended(); err != nil {
+		return err
+	}
+	items := make([]runtime.Object, 0, len(found))
+	for _, obj := range found {
+		if of.LabelSelector == nil || of.LabelSelector.Matches(labels.Set(obj.GetLabels())) {
+			items = append(items, o.copyOf(obj))
+		}
+	}
+	if err := meta.SetList(list, items); err != nil {
+		return fmt.Errorf("list %s into %T: %w", o.informer.of.kind.Kind, list, err)
+	}
+	return nil
 }
 
-func (o *Objects) ofApp(err error) error {
-	if errors.Is(err, hubwatch.ErrEnded) && o.binding.Context.Err() != nil {
-		return context.Cause(o.binding.Context)
+func (o *Objects) await(ctx context.Context) error {
+	i, app := o.informer, o.source.binding.Context
+	if o.ended() != nil || isClosed(i.synced) {
+		return o.ended()
 	}
-	return err
+	ctx, cancel := context.WithTimeout(ctx, i.pool.options.Chain.Timeout)
+	defer cancel()
+	select {
+	case <-i.synced:
+		return nil
+	case <-app.Done():
+		return context.Cause(app)
+	case <-i.ctx.Done():
+		return context.Cause(i.ctx)
+	case <-ctx.Done():
+		return fmt.Errorf("wait for the objects of %s in the hub: %w", i.of.kind.Kind, context.Cause(ctx))
+	}
 }
 
-// Deleted returns the tombstone of an object that no longer belongs to the app, for an hour and the life of the app.
-func (o *Objects) Deleted(key client.ObjectKey) (Tombstone, bool) {
-	t, ok := o.inner.Deleted(key)
-	if !ok {
-		return Tombstone{}, false
+// ended returns why the app has ended.
+func (o *Objects) ended() error { return context.Cause(o.source.binding.Context) }
+
+// find may return nil. It needs the lock of the informer.
+func (o *Objects) find(key client.ObjectKey) client.Object {
+	obj := o.informer.objects[key]
+	if !o.has(o.index.route.keyOf(obj)) {
+		return nil
 	}
-	return Tombstone{Object: o.inner.CopyOf(t.Object), Seen: t.Seen, of: o}, true
+	return obj
 }
 
-// Tombstone is the last known state of an object that has gone.
-type Tombstone struct {
-	// Object is the last known state; of a Secret only the name, the UID, the revision, the labels and the times.
-	Object client.Object
-	// Seen says that a watch has reported the object as deleted. The object, or its kind, may have been deleted, or it
-	// has lost the selected labels: Declare asks which. It is false for an object that a list lacks, since the hub may
-	// have lost its data, and for one that exists with another key.
-	Seen bool
-
-	of *Objects
+// own has the keys of the app's objects in the hub. It needs the lock of the informer.
+func (o *Objects) own() iter.Seq[client.ObjectKey] {
+	return func(yield func(client.ObjectKey) bool) {
+		for key := range o.keys {
+			for object := range o.index.objects[key] {
+				if !yield(object) {
+					return
+				}
+			}
+		}
+	}
 }
 
-// Declare returns the context for the deletes that follow from the tombstone. They are declared if the object was
-// reported as deleted, or was being deleted when last seen, and if the hub's API server confirms it (see the package).
-// Otherwise Declare returns ctx, and the deletes count towards the limits. An error means that the API server does not
-// tell: return it, so that the reconcile is tried again.
-func (t Tombstone) Declare(ctx context.Context) (context.Context, error) {
-	if t.of == nil {
-		return ctx, nil
+func (o *Objects) has(key string) bool {
+	_, has := o.keys[key]
+	return has
+}
+
+// copyOf returns a copy of an object that says its kind.
+func (o *Objects) copyOf(obj client.Object) client.Object {
+	one := obj.DeepCopyObject().(client.Object)
+	one.GetObjectKind().SetGroupVersionKind(o.informer.of.kind)
+	return one
+}
+
+// inHub tells a kind, or a type, from one that is watched in the remote.
+const inHub = " of the hub"
+
+// what names the selection, as Binding.Blocked receives it.
+func (o *Objects) what() string { return o.informer.of.name() + inHub }
+
+// blind returns the kind of the objects if the informer has not synced, or cannot list and watch; empty otherwise.
+func (o *Objects) blind(now time.Time) string {
+	if o.ended() != nil || isClosed(o.informer.synced) && o.informer.cache.Blind(user, now) == "" {
+		return ""
 	}
-	if t.of.binding.Context.Err() != nil {
-		return ctx, context.Cause(t.of.binding.Context)
-	}
-	deleted, err := t.of.inner.IsDeleted(ctx, hubwatch.Tombstone{Object: t.Object, Seen: t.Seen})
-	if err != nil || !deleted {
-		return ctx, err
-	}
-	name := fmt.Sprintf("%T %s", t.Object, client.ObjectKeyFromObject(t.Object))
-	return deletes.OnPurpose(ctx, deletes.Tombstone(name, t.Object.GetResourceVersion())), nil
+	return o.informer.of.kind.Kind + " in the hub"
 }

@@ -8,22 +8,18 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/clusterfx/clusterfx/registry/internal/cache"
-	"github.com/clusterfx/clusterfx/registry/internal/contain"
-	"github.com/clusterfx/clusterfx/registry/internal/hubwatch"
 )
 
 // Selection selects objects of a kind in the hub, the same in all apps, and says which app each belongs to.
@@ -40,56 +36,71 @@ type Selection struct {
 }
 
 // Route tells the key of an object, and so its apps. Make one with ByNamespace, ByLabel, ByName or All.
-type Route struct{ inner hubwatch.Route }
+type Route struct{ by, label string }
 
 // ByNamespace routes an object by its namespace.
-func ByNamespace() Route { return Route{hubwatch.Route{By: hubwatch.ByNamespace}} }
+func ByNamespace() Route { return Route{by: "namespace"} }
 
 // ByLabel routes an object by the value of a label. An object without the label belongs to no app.
-func ByLabel(label string) Route {
-	return Route{hubwatch.Route{By: hubwatch.ByLabel, Label: label}}
-}
+func ByLabel(label string) Route { return Route{"label", label} }
 
 // ByName routes an object by its name.
-func ByName() Route { return Route{hubwatch.Route{By: hubwatch.ByName}} }
+func ByName() Route { return Route{by: "name"} }
 
 // All routes every selected object to every app that watches the selection. Watch is called without keys.
-func All() Route { return Route{hubwatch.Route{By: hubwatch.All}} }
+func All() Route { return Route{by: "all"} }
+
+// keyOfAll is the key of all objects, and of all apps, with the route All.
+const keyOfAll = "*"
+
+// keyOf may be empty.
+func (r Route) keyOf(obj client.Object) string {
+	if obj == nil {
+		return ""
+	}
+	switch r.by {
+	case "namespace":
+		return obj.GetNamespace()
+	case "label":
+		return obj.GetLabels()[r.label]
+	case "name":
+		return obj.GetName()
+	case "all":
+		return keyOfAll
+	}
+	return ""
+}
 
 // Has reports whether the route delivers an object to an app with these keys.
-func (r Route) Has(obj client.Object, keys ...string) bool { return r.inner.Has(obj, keys) }
+func (r Route) Has(obj client.Object, keys ...string) bool {
+	return r == All() || slices.Contains(keys, r.keyOf(obj))
+}
 
 // Source gives a module of one app objects of the hub to watch; see Remote.HubObjects.
 type Source struct {
+	pool    *Pool
 	binding Binding
 
 	mu   sync.Mutex          // protects the field
 	made map[string]*Objects // by selection, route and keys
 }
 
-// Binding connects a Source with its app and module. Only the registry can make one.
+// Binding connects a Source with its app and module.
 type Binding struct {
-	Pool    *hubwatch.Pool
-	Context context.Context //nolint:containedctx // Subscriptions outlive the calls that make them.
-	Module  string
-	Guard   *contain.Container
-	Scheme  *runtime.Scheme
-	Mapper  meta.RESTMapper
-	// Lacks returns the undeclared permission to watch a resource in a namespace of the hub, or "". Namespaces limit
-	// the module's permissions.
-	Lacks      func(resource schema.GroupResource, namespace string) string
+	Context context.Context //nolint:containedctx // Objects outlive the calls that make them.
+	// Refuses returns why the module may not watch a resource in a namespace of the hub, "" for all. Namespaces limit the
+	// module's permissions.
+	Refuses    func(resource schema.GroupResource, namespace string) error
 	Namespaces []string
-	// Hidden is the namespace of the credentials; may be empty.
-	Hidden string
-	// AddSource adds a source that must be current before the module deletes. Go runs a function in a goroutine of the
-	// app, if that has not ended. Blocked receives why objects cannot be listed.
+	// AddSource adds a source that must be current before the module deletes. Blocked receives why objects cannot be
+	// listed, and must return at once.
 	AddSource func(blind func(now time.Time) string)
-	Go        func(func()) bool
 	Blocked   func(what string, why cache.Block)
+	// Go runs a source in a goroutine of the app, if that has not ended. The context is that of the controller, which
+	// waits for objects of a kind; what is as for Blocked. Call calls code of the module.
+	Go   func(ctx context.Context, kind, what string, run func()) bool
+	Call func(f func())
 }
-
-// New returns the Source of a module in an app.
-func New(b Binding) *Source { return &Source{binding: b, made: map[string]*Objects{}} }
 
 var (
 	errNoApp     = errors.New("the Source belongs to no module; ask for Remote.HubObjects in the remote part of a module")
@@ -115,89 +126,94 @@ var (
 // that meta.IsNoMatchError recognizes if it does not serve the kind. A module that returns the error fails its app,
 // which is built again later.
 func (s *Source) Watch(of Selection, keys ...string) (*Objects, error) {
-	if s.binding.Pool == nil {
+	if s.pool == nil {
 		return nil, errNoApp
 	}
 	selected, err := s.resolve(of, keys)
 	if err != nil {
 		return nil, fmt.Errorf("watch objects of the hub: %w", err)
 	}
-	b := &s.binding
-	if b.Context.Err() != nil {
-		return nil, context.Cause(b.Context)
+	if err := context.Cause(s.binding.Context); err != nil {
+		return nil, err
 	}
 	keys = slices.Compact(slices.Sorted(slices.Values(keys)))
-	name := fmt.Sprintf("%s by %d %q of %q", selected.Name(), of.Route.inner.By, of.Route.inner.Label, keys)
-	if one := s.known(name); one != nil {
-		return one, nil
+	name := fmt.Sprintf("%s by %s %q of %q", selected.name(), of.Route.by, of.Route.label, keys)
+	s.mu.Lock()
+	made := s.made[name]
+	isNew := made == nil
+	if isNew {
+		made, err = s.pool.subscribe(s, selected, keys)
+		s.made[name] = made
 	}
-	inner, err := b.Pool.Subscribe(selected, hubwatch.Want{Route: of.Route.inner, Keys: keys, Blocked: b.Blocked})
+	s.mu.Unlock()
 	if err != nil {
 		return nil, fmt.Errorf("watch objects of the hub: %w", err)
 	}
-	made := &Objects{inner: inner, binding: b, kind: selected.Kind.GroupKind().String() + " of the hub"}
-	if one := s.keep(name, made); one != made {
-		inner.Close()
-		return one, nil
+	if isNew {
+		context.AfterFunc(s.binding.Context, made.close)
+		s.binding.AddSource(made.blind)
+		made.pass(cache.Block{})
 	}
-	context.AfterFunc(b.Context, inner.Close)
-	b.AddSource(inner.Blind)
 	return made, nil
 }
 
 // IsHidden reports whether a namespace has the credentials of remotes, where no module reads or writes for a remote.
 func (s *Source) IsHidden(namespace string) bool {
-	return s.binding.Hidden != "" && namespace == s.binding.Hidden
+	return s.pool != nil && s.pool.isHidden(namespace)
 }
 
-func (s *Source) known(name string) *Objects {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.made[name]
+// resolved has an empty object in the form in which objects are kept, and the namespaces in order; none for all.
+type resolved struct {
+	Selection
+
+	kind       schema.GroupVersionKind
+	namespaced bool
 }
 
-func (s *Source) keep(name string, made *Objects) *Objects {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.made[name] == nil {
-		s.made[name] = made
+// name is the same for equal selections, whatever their routes are, and only for these.
+func (r resolved) name() string {
+	text := fmt.Sprintf("%s as %T", r.kind, r.Object)
+	if r.Labels != nil && !r.Labels.Empty() {
+		text += " with " + r.Labels.String()
 	}
-	return s.made[name]
+	if len(r.Namespaces) > 0 {
+		text += " in " + strings.Join(r.Namespaces, ",")
+	}
+	return text
 }
 
-func (s *Source) resolve(of Selection, keys []string) (hubwatch.Selection, error) {
+func (s *Source) resolve(of Selection, keys []string) (r resolved, err error) {
 	if err := check(of, keys); err != nil {
-		return hubwatch.Selection{}, err
+		return r, err
 	}
-	b := &s.binding
-	kind, err := apiutil.GVKForObject(of.Object, b.Scheme)
-	if err != nil {
-		return hubwatch.Selection{}, err
+	o := &s.pool.options
+	if r.kind, err = apiutil.GVKForObject(of.Object, o.Scheme); err != nil {
+		return r, err
 	}
-	if kind.GroupKind() == (schema.GroupKind{Kind: "Secret"}) {
+	if r.isSecrets() {
 		if !asksForLabel(of.Labels) {
-			return hubwatch.Selection{}, errSecrets
+			return r, errSecrets
 		}
-		if b.Hidden == "" {
-			return hubwatch.Selection{}, errUnknown
+		if o.Hidden == "" {
+			return r, errUnknown
 		}
 	}
-	mapping, err := b.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	mapping, err := o.Place.Mapper.RESTMapping(r.kind.GroupKind(), r.kind.Version)
 	if err != nil {
-		return hubwatch.Selection{}, fmt.Errorf("find the kind in the hub: %w", err)
+		return r, fmt.Errorf("find the kind in the hub: %w", err)
 	}
-	namespaced := mapping.Scope.Name() == meta.RESTScopeNameNamespace
-	if !namespaced && (len(of.Namespaces) > 0 || of.Route == ByNamespace()) {
-		return hubwatch.Selection{}, fmt.Errorf("%s: %w", kind.Kind, errNamespace)
+	r.namespaced = mapping.Scope.Name() == meta.RESTScopeNameNamespace
+	if !r.namespaced && (len(of.Namespaces) > 0 || of.Route == ByNamespace()) {
+		return r, fmt.Errorf("%s: %w", r.kind.Kind, errNamespace)
 	}
-	namespaces, err := s.namespaces(mapping.Resource.GroupResource(), namespaced, of.Namespaces)
-	if err != nil {
-		return hubwatch.Selection{}, err
-	}
-	return hubwatch.Selection{
-		Object: emptyOf(of.Object, kind), Kind: kind, Namespaced: namespaced, Namespaces: namespaces, Labels: of.Labels,
-	}, nil
+	r.Selection = of
+	r.Object = reflect.New(reflect.TypeOf(of.Object).Elem()).Interface().(client.Object)
+	r.Object.GetObjectKind().SetGroupVersionKind(r.kind)
+	r.Namespaces, err = s.namespaces(mapping.Resource.GroupResource(), r.namespaced, of.Namespaces)
+	return r, err
 }
+
+func (r resolved) isSecrets() bool { return r.kind.GroupKind() == schema.GroupKind{Kind: "Secret"} }
 
 // check reports what shows without the hub.
 func check(of Selection, keys []string) error {
@@ -237,57 +253,31 @@ func asksForLabel(s labels.Selector) bool {
 	})
 }
 
-// namespaces returns none for all, or an error that names the undeclared permission.
+// namespaces returns none for all. Without wanted ones they are those that the module may watch, without the hidden one;
+// if it may watch nowhere, the error says so.
 func (s *Source) namespaces(resource schema.GroupResource, namespaced bool, wanted []string) ([]string, error) {
 	b := &s.binding
-	everywhere := b.Lacks(resource, "")
-	if len(wanted) == 0 && (everywhere == "" || !namespaced || len(b.Namespaces) == 0) {
-		return nil, b.missing(everywhere)
+	everywhere := b.Refuses(resource, "")
+	if len(wanted) == 0 && (everywhere == nil || !namespaced || len(b.Namespaces) == 0) {
+		return nil, everywhere
 	}
-	if b.Hidden != "" && slices.Contains(wanted, b.Hidden) {
-		return nil, fmt.Errorf("%w: %s", errHidden, b.Hidden)
+	if i := slices.IndexFunc(wanted, s.IsHidden); i >= 0 {
+		return nil, fmt.Errorf("%w: %s", errHidden, wanted[i])
 	}
 	if len(wanted) == 0 {
-		if wanted = b.namespacesOf(resource); len(wanted) == 0 {
+		declared := slices.DeleteFunc(slices.Clone(b.Namespaces), s.IsHidden)
+		if len(declared) == 0 {
 			return nil, errHidden
+		}
+		wanted = slices.DeleteFunc(slices.Clone(declared), func(one string) bool { return b.Refuses(resource, one) != nil })
+		if len(wanted) == 0 {
+			return nil, b.Refuses(resource, declared[0])
 		}
 	}
 	for _, namespace := range wanted {
-		if err := b.missing(b.Lacks(resource, namespace)); err != nil {
+		if err := b.Refuses(resource, namespace); err != nil {
 			return nil, err
 		}
 	}
 	return slices.Compact(slices.Sorted(slices.Values(wanted))), nil
-}
-
-// namespacesOf leaves out the hidden namespace. If the module may watch nowhere, it returns all of the module's: the
-// permission is missing there.
-func (b *Binding) namespacesOf(resource schema.GroupResource) []string {
-	all := slices.DeleteFunc(slices.Clone(b.Namespaces), func(one string) bool { return one == b.Hidden })
-	allowed := slices.DeleteFunc(slices.Clone(all), func(one string) bool { return b.Lacks(resource, one) != "" })
-	if len(allowed) == 0 {
-		return all
-	}
-	return allowed
-}
-
-func (b *Binding) missing(permission string) error {
-	if permission == "" {
-		return nil
-	}
-	return fmt.Errorf("module %s does not declare the permission to %s in the hub; add it to its HubRules, or to those of RulesOf", b.Module, permission)
-}
-
-func emptyOf(obj client.Object, kind schema.GroupVersionKind) client.Object {
-	var empty client.Object
-	switch obj.(type) {
-	case *metav1.PartialObjectMetadata:
-		empty = &metav1.PartialObjectMetadata{}
-	case *unstructured.Unstructured:
-		empty = &unstructured.Unstructured{}
-	default:
-		empty = reflect.New(reflect.TypeOf(obj).Elem()).Interface().(client.Object)
-	}
-	empty.GetObjectKind().SetGroupVersionKind(kind)
-	return empty
 }

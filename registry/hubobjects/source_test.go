@@ -5,156 +5,150 @@ package hubobjects
 import (
 	"context"
 	"errors"
-	"net/http"
+	"slices"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/internal/testkit"
-	"github.com/clusterfx/clusterfx/registry/internal/cache"
-	"github.com/clusterfx/clusterfx/registry/internal/hubwatch"
-	"github.com/clusterfx/clusterfx/registry/internal/meter"
 )
 
-// downHub is the transport of a hub that does not respond.
-type downHub struct{}
-
-func (downHub) RoundTrip(*http.Request) (*http.Response, error) {
-	return nil, errors.New("the hub is down")
-}
-
-// newTestSource returns the Source of a module that may watch everything, and a function that ends its app.
-func newTestSource(t *testing.T) (s *Source, sources *int, end context.CancelCauseFunc) {
-	t.Helper()
-	scheme := runtime.NewScheme()
-	testkit.Must(t, clientgoscheme.AddToScheme(scheme))
-	mapper := meta.NewDefaultRESTMapper(nil)
-	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, meta.RESTScopeNamespace)
-	pool := hubwatch.NewPool(t.Context(), hubwatch.Options{
-		Hub: &rest.Config{Host: "https://192.0.2.1"}, Transport: downHub{}, Mapper: mapper, Scheme: scheme,
-		Schemas: meter.NewSchemas(scheme), Log: logr.Discard(), Timeout: time.Hour,
-	})
-	ctx, end := context.WithCancelCause(context.WithoutCancel(t.Context()))
-	t.Cleanup(func() {
-		end(nil)
-		pool.Close()
-	})
-	sources = new(int)
-	return New(Binding{
-		Pool: pool, Context: ctx, Module: "test", Scheme: scheme, Mapper: mapper,
-		Lacks:     func(schema.GroupResource, string) string { return "" },
-		AddSource: func(func(time.Time) string) { *sources++ },
-		Blocked:   func(string, cache.Block) {},
-	}), sources, end
-}
-
-// An equal selection with equal keys has the Objects that there are, and every other has its own.
+// An equal selection with equal keys has the Objects that there are, every other has its own, and equal selections share an
+// informer, whatever their routes are.
 func TestSource_WatchTwice(t *testing.T) {
 	t.Parallel()
-	s, sources, _ := newTestSource(t)
-	of := Selection{Object: &corev1.ConfigMap{}, Route: ByLabel("to")}
-	watch := func(of Selection, keys ...string) *Objects {
-		t.Helper()
-		one, err := s.Watch(of, keys...)
-		testkit.Must(t, err)
-		return one
-	}
-	first := watch(of, "a", "b")
-	if second := watch(of, "b", "a", "b"); second != first || *sources != 1 {
-		t.Errorf("%d sources for one selection", *sources)
+	p := offline(t)
+	a := newApp(t, p)
+	of := configMaps("x", byTo)
+	of.Namespaces = []string{"a", "b"}
+	first := a.watch(t, of, "a", "b")
+	again := of
+	again.Namespaces = []string{"b", "a", "b"}
+	if a.watch(t, again, "b", "a", "b") != first || a.sources != 1 {
+		t.Errorf("%d sources for one selection", a.sources)
 	}
 	byName, other := of, of
 	byName.Route, other.Route = ByName(), ByLabel("other")
-	if watch(of, "a") == first || watch(byName, "a", "b") == first || watch(other, "a", "b") == first || *sources != 4 {
-		t.Errorf("%d sources for four selections", *sources)
+	if a.watch(t, of, "a") == first || a.watch(t, byName, "a", "b") == first || a.watch(t, other, "a", "b") == first || a.sources != 4 {
+		t.Errorf("%d sources for four selections", a.sources)
+	}
+	testkit.Equal(t, len(p.informers), 1, "informers of one selection")
+	metadata, all := configMaps("x", All()), configMaps("x", All())
+	metadata.Object, all.Labels = &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}}, nil
+	for i, one := range []Selection{configMaps("x", All()), configMaps("y", All()), metadata, all} {
+		a.watch(t, one)
+		testkit.Equal(t, len(p.informers), i+2, "informers")
 	}
 }
 
-// The Route All has no keys, and the other checks hold for it, too.
-func TestSource_WatchAll(t *testing.T) {
-	t.Parallel()
-	s, sources, _ := newTestSource(t)
-	of := Selection{Object: &corev1.ConfigMap{}, Route: All()}
-	first, err := s.Watch(of)
-	testkit.Must(t, err)
-	if second, err := s.Watch(of); err != nil || second != first || *sources != 1 {
-		t.Errorf("%d sources for one selection, %v", *sources, err)
-	}
-	testkit.ErrorIs(t, testkit.Err(s.Watch(of, "a")), errNeedless, "with a key")
-	for want, change := range map[error]func(*Selection){
-		errNothing: func(of *Selection) { of.Labels = labels.Nothing() },
-		errUnnamed: func(of *Selection) { of.Namespaces = []string{""} },
-		errNoRoute: func(of *Selection) { of.Route = Route{} },
-	} {
-		changed := of
-		change(&changed)
-		testkit.ErrorIs(t, testkit.Err(s.Watch(changed)), want)
-	}
-}
-
-// A read that waits for the initial objects ends with the app, and says why the app has ended.
+// A read that waits for the initial objects ends with the app, and says why the app has ended; so does every later one. Its objects
+// are not absent, and nothing is left to take.
 func TestObjects_EndWithTheApp(t *testing.T) {
 	t.Parallel()
-	s, _, end := newTestSource(t)
-	objects, err := s.Watch(Selection{Object: &corev1.ConfigMap{}, Route: ByName()}, "a")
-	testkit.Must(t, err)
+	a := newApp(t, offline(t))
+	objects := a.watch(t, configMaps("x", ByName()), "a")
+	l, key := objects.listen(), client.ObjectKey{Namespace: "default", Name: "a"}
+	objects.informer.OnAdd(configMap("default", "a", "x", ""), true)
 	reads := make(chan error, 2)
-	go func() { reads <- objects.Get(t.Context(), client.ObjectKey{Name: "a"}, &corev1.ConfigMap{}) }()
-	go func() { reads <- objects.List(t.Context(), &corev1.ConfigMapList{}) }()
+	read := func() {
+		reads <- objects.Get(t.Context(), key, &corev1.ConfigMap{})
+		reads <- objects.List(t.Context(), &corev1.ConfigMapList{})
+	}
+	go read()
 	why := errors.New("the app is replaced")
-	end(why)
+	a.end(why)
 	for range 2 {
 		testkit.ErrorIs(t, <-reads, why)
 	}
+	close(objects.informer.synced)
+	read()
+	for range 2 {
+		testkit.ErrorIs(t, <-reads, why, "with the initial objects")
+	}
+	if got := l.take(); len(got) != 0 {
+		t.Errorf("the changes are %+v", got)
+	}
+	testkit.ErrorIs(t, testkit.Err(a.Watch(configMaps("x", All()))), why, "watch")
 }
 
 // byValue is an object that is no pointer.
 type byValue struct{ *corev1.ConfigMap }
 
-// A selection that can never work is refused, and causes no panic.
-func TestCheck(t *testing.T) {
+// Only what can work and is declared is watched, Secrets only with a label, and nothing in the namespace of the credentials.
+func TestSource_Refuses(t *testing.T) {
 	t.Parallel()
-	for want, of := range map[error]Selection{
-		errNoObject: {Object: byValue{&corev1.ConfigMap{}}, Route: ByName()},
-		errUnnamed:  {Object: &corev1.ConfigMap{}, Route: ByName(), Namespaces: []string{"default", ""}},
-	} {
-		testkit.ErrorIs(t, check(of, []string{"x"}), want)
-	}
-}
-
-// A selector of nothing has no text, and so would select every Secret of the hub.
-func TestCheck_SelectorOfNothing(t *testing.T) {
-	t.Parallel()
-	none, err := metav1.LabelSelectorAsSelector(nil)
-	testkit.Must(t, err)
-	for _, selector := range []labels.Selector{none, labels.Nothing()} {
-		if asksForLabel(selector) {
-			t.Errorf("%T asks for a label", selector)
+	p := offline(t)
+	everywhere, limited, unknown := newApp(t, p), newApp(t, p), newApp(t, offline(t))
+	errUndeclared := errors.New("undeclared")
+	limited.binding.Namespaces = []string{"default", hidden}
+	limited.binding.Refuses = func(_ schema.GroupResource, namespace string) error {
+		if slices.Contains(limited.binding.Namespaces, namespace) {
+			return nil
 		}
-		of := Selection{Object: &corev1.Secret{}, Route: ByName(), Labels: selector}
-		testkit.ErrorIs(t, check(of, []string{"x"}), errNothing)
+		return errUndeclared
 	}
-	one := labels.SelectorFromSet(labels.Set{"of": "test"})
-	if err := check(Selection{Object: &corev1.Secret{}, Route: ByName(), Labels: one}, []string{"x"}); err != nil || !asksForLabel(one) {
-		t.Errorf("a selector of a label is refused: %v", err)
+	unknown.pool.options.Hidden = ""
+	none, err := metav1.LabelSelectorAsSelector(nil)
+	must(t, err)
+	without, err := labels.Parse("!of, other!=x, another notin (y)")
+	must(t, err)
+	label := labels.SelectorFromSet(labels.Set{"of": "test"})
+	metadata := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}}
+	config, secret, name, keys := &corev1.ConfigMap{}, &corev1.Secret{}, ByName(), []string{"x"}
+	for what, c := range map[string]struct {
+		app  *app
+		of   Selection
+		keys []string
+		want error
+	}{
+		"no object":                 {everywhere, Selection{Route: name}, keys, errNoObject},
+		"nil object":                {everywhere, Selection{Object: (*corev1.Pod)(nil), Route: name}, keys, errNoObject},
+		"object by value":           {everywhere, Selection{Object: byValue{config}, Route: name}, keys, errNoObject},
+		"no route":                  {everywhere, Selection{Object: config}, keys, errNoRoute},
+		"route without a label":     {everywhere, Selection{Object: config, Route: ByLabel("")}, keys, errNoLabel},
+		"all with a key":            {everywhere, Selection{Object: config, Route: All()}, keys, errNeedless},
+		"no keys":                   {everywhere, Selection{Object: config, Route: name}, nil, errNoKeys},
+		"empty key":                 {everywhere, Selection{Object: config, Route: name}, []string{"x", ""}, errNoKeys},
+		"nothing":                   {everywhere, Selection{Object: config, Route: All(), Labels: labels.Nothing()}, nil, errNothing},
+		"Secrets and nothing":       {everywhere, Selection{Object: secret, Route: name, Labels: none}, keys, errNothing},
+		"namespace without a name":  {everywhere, Selection{Object: config, Route: All(), Namespaces: []string{""}}, nil, errUnnamed},
+		"no namespaces":             {everywhere, Selection{Object: &corev1.Namespace{}, Route: ByNamespace()}, keys, errNamespace},
+		"cluster-scoped":            {everywhere, Selection{Object: &corev1.Namespace{}, Route: name}, keys, nil},
+		"all Secrets":               {everywhere, Selection{Object: secret, Route: name}, keys, errSecrets},
+		"metadata of all Secrets":   {everywhere, Selection{Object: metadata, Route: name}, keys, errSecrets},
+		"Secrets without a label":   {everywhere, Selection{Object: secret, Route: name, Labels: without}, keys, errSecrets},
+		"Secrets with a label":      {everywhere, Selection{Object: secret, Route: name, Labels: label}, keys, nil},
+		"credentials":               {everywhere, Selection{Object: config, Route: name, Namespaces: []string{hidden}}, keys, errHidden},
+		"limited":                   {limited, Selection{Object: config, Route: name}, keys, nil},
+		"limited, other namespace":  {limited, Selection{Object: config, Route: name, Namespaces: []string{"kube-system"}}, keys, errUndeclared},
+		"limited, credentials":      {limited, Selection{Object: config, Route: name, Namespaces: []string{hidden}}, keys, errHidden},
+		"limited, no namespaces":    {limited, Selection{Object: &corev1.Namespace{}, Route: name}, keys, errUndeclared},
+		"unknown credentials":       {unknown, Selection{Object: secret, Route: name, Labels: label}, keys, errUnknown},
+		"unknown credentials, open": {unknown, Selection{Object: config, Route: name}, keys, nil},
+		"no module":                 {&app{Source: &Source{}}, Selection{Object: config, Route: name}, keys, errNoApp},
+	} {
+		if got := testkit.Err(c.app.Watch(c.of, c.keys...)); !errors.Is(got, c.want) {
+			t.Errorf("%s: got %v, want %v", what, got, c.want)
+		}
 	}
-}
-
-// Only the namespace of the credentials is hidden, and none if it is not known.
-func TestSource_IsHidden(t *testing.T) {
-	t.Parallel()
-	hides, knowsNone := New(Binding{Hidden: "secret"}), New(Binding{})
-	if !hides.IsHidden("secret") || hides.IsHidden("other") || hides.IsHidden("") || knowsNone.IsHidden("") {
+	if got := limited.watch(t, configMaps("x", name), "x").informer.of.Namespaces; !slices.Equal(got, []string{"default"}) {
+		t.Errorf("a limited module watches %v", got)
+	}
+	if !everywhere.IsHidden(hidden) || everywhere.IsHidden("other") || everywhere.IsHidden("") || unknown.IsHidden("") || (&Source{}).IsHidden("") {
 		t.Error("IsHidden is wrong about a namespace")
 	}
+}
+
+// A read that waits for the initial objects ends at the timeout.
+func TestObjects_Timeout(t *testing.T) {
+	t.Parallel()
+	p := offline(t)
+	p.options.Chain.Timeout = time.Millisecond
+	o := watch(t, p, configMaps("x", All()))
+	testkit.ErrorIs(t, o.Get(t.Context(), client.ObjectKey{Name: "x"}, &corev1.ConfigMap{}), context.DeadlineExceeded)
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/clusterfx/clusterfx/internal/evidence"
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/internal/deletions"
-	"github.com/clusterfx/clusterfx/registry/internal/inflight"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 	"github.com/clusterfx/clusterfx/registry/internal/restmapper"
 	"github.com/clusterfx/clusterfx/registry/internal/startqueue"
@@ -43,7 +42,7 @@ type Common struct {
 	Queues *contain.Queues
 	Gate   func(state.ClusterName) (term int64, err error)
 	// Writes counts these requests while they are in flight; nil without a Gate.
-	Writes *inflight.Writes
+	Writes *transport.Writes
 	// HubPlace reads from the hub, as the hub, what the evidence of deletes depends on.
 	Deletes  *deletions.Guard
 	HubPlace evidence.Place

@@ -14,18 +14,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterfx/clusterfx/registry/moduleconfig"
+	"github.com/clusterfx/clusterfx/registry/rbac"
 )
 
 // ConfigRules are the permissions that follow from a configuration; see registry.ConfigRules.
 type ConfigRules struct {
 	Remote []rbacv1.PolicyRule
-	Hub    []NamespacedRules
-}
-
-// NamespacedRules are rules that apply to one namespace, or to the whole cluster if Namespace is empty.
-type NamespacedRules struct {
-	Namespace string
-	Rules     []rbacv1.PolicyRule
+	Hub    []rbac.NamespacedRules
 }
 
 func (r ConfigRules) check() error {
@@ -43,10 +38,10 @@ func (r ConfigRules) check() error {
 func (r *ConfigRules) add(other ConfigRules) {
 	r.Remote = appendNew(r.Remote, other.Remote)
 	for _, part := range other.Hub {
-		i := slices.IndexFunc(r.Hub, func(known NamespacedRules) bool { return known.Namespace == part.Namespace })
+		i := slices.IndexFunc(r.Hub, func(known rbac.NamespacedRules) bool { return known.Namespace == part.Namespace })
 		if i < 0 {
 			i = len(r.Hub)
-			r.Hub = append(r.Hub, NamespacedRules{Namespace: part.Namespace})
+			r.Hub = append(r.Hub, rbac.NamespacedRules{Namespace: part.Namespace})
 		}
 		r.Hub[i].Rules = appendNew(r.Hub[i].Rules, part.Rules)
 	}

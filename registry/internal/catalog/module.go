@@ -27,13 +27,10 @@ type Module struct {
 	CacheFilters    []cache.Filter
 	Rules, HubRules []rbacv1.PolicyRule
 	HubNamespaces   []string
-	HubRuns         HubRuns
+	HubRuns         string
 	RulesOf         func(layers []json.RawMessage) (ConfigRules, error)
 	Deletes         deletes.Limits
 }
-
-// HubRuns says in which replicas a hub part runs; see registry.HubRuns.
-type HubRuns string
 
 var moduleName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,30}[a-z0-9]$`)
 

@@ -26,7 +26,7 @@ type part struct {
 	log        logr.Logger
 
 	mu      sync.Mutex          // protects the fields; held for a few instructions
-	over    state.HubPartStatus // replaces the state of the life; its State is empty for none
+	over    state.ModuleStatus  // replaces the state of the life; its State is empty for none
 	now     state.HubPartStatus // the last published state
 	lacking []string            // permissions that are declared and not granted
 	report  state.ModuleStatus  // what the module lacks, as it reports; its Reason is empty for nothing
@@ -59,10 +59,10 @@ func (p *part) current() *Run {
 
 // setState replaces the state of the life; the empty state clears it.
 func (p *part) setState(condition, reason, message string) {
-	p.override(state.HubPartStatus{State: condition, Reason: reason, Message: state.Sanitize(message)})
+	p.override(state.ModuleStatus{State: condition, Reason: reason, Message: state.Sanitize(message)})
 }
 
-func (p *part) override(with state.HubPartStatus) {
+func (p *part) override(with state.ModuleStatus) {
 	p.mu.Lock()
 	p.over = with
 	p.mu.Unlock()
@@ -106,8 +106,7 @@ func (p *part) changed() {
 
 // stateOf needs the lock.
 func (p *part) stateOf(found state.ModuleStatus) state.ModuleStatus {
-	over := state.ModuleStatus{State: p.over.State, Reason: p.over.Reason, Message: p.over.Message, Problem: p.over.Problem}
-	switch {
+	switch over := p.over; {
 	// A failed part stays Failed until it runs: a part that is started every few seconds must not look healthy in
 	// between.
 	case over.State == state.ModuleFailed && found.State != state.ModuleStarting && found.State != state.ModuleRunning:
@@ -162,7 +161,7 @@ func (p *part) failed(err error, wasReady bool, after time.Duration) {
 		log = log.WithValues("stack", string(panicked.Stack))
 	}
 	log.Error(err, "The hub part of a module failed and will be started again", "reason", f.Reason, "failures", restarts)
-	p.override(state.HubPartStatus{State: state.ModuleFailed, Reason: f.Reason, Message: state.Sanitize(f.Message), Problem: f.Problem})
+	p.override(state.ModuleStatus{State: state.ModuleFailed, Reason: f.Reason, Message: state.Sanitize(f.Message), Problem: f.Problem})
 }
 
 // waitFor leaves a life that is over behind after StopTimeout. It returns when the hub ends.
@@ -222,7 +221,7 @@ func (p *part) rest(ctx context.Context, delay time.Duration) bool {
 
 func (p *part) publish(l *Run) {
 	p.mu.Lock()
-	p.over = state.HubPartStatus{}
+	p.over = state.ModuleStatus{}
 	p.mu.Unlock()
 	l.hooks.Ready()
 }

@@ -128,7 +128,7 @@ func (l *Run) askAgain() {
 func (p *part) granted() {
 	p.mu.Lock()
 	if p.over.Reason == state.ReasonRightsMissing || p.over.Reason == state.ReasonPending {
-		p.over = state.HubPartStatus{}
+		p.over = state.ModuleStatus{}
 	}
 	p.mu.Unlock()
 	p.lack(nil)

@@ -18,8 +18,8 @@ import (
 // site has these checks and handlers. The servers have one entry for each, which leads to the latest life.
 type site struct {
 	mu       sync.Mutex // protects the fields
-	checks   map[string]*slot[healthz.Checker]
-	handlers map[string]*slot[http.Handler]
+	checks   map[string]slot[healthz.Checker]
+	handlers map[string]slot[http.Handler]
 }
 
 type slot[T any] struct {
@@ -29,44 +29,41 @@ type slot[T any] struct {
 }
 
 // put adds the entry of the hub's servers for a new slot, and removes the slot if that fails.
-func put[T any](s *site, slots *map[string]*slot[T], one slot[T], add func() error) error {
+func put[T any](s *site, slots map[string]slot[T], one slot[T], add func() error) error {
 	s.mu.Lock()
-	before := (*slots)[one.name]
-	if before != nil && before.life.part != one.life.part {
+	before, known := slots[one.name]
+	if known && before.life.part != one.life.part {
 		s.mu.Unlock()
 		return fmt.Errorf("the hub part of module %s has added %s already; choose another name", before.life.part.module.Name, one.name)
 	}
-	if *slots == nil {
-		*slots = map[string]*slot[T]{}
-	}
-	(*slots)[one.name] = &one
+	slots[one.name] = one
 	s.mu.Unlock()
-	if before != nil {
+	if known {
 		return nil
 	}
 	err := panics.Catch(add)
 	if err != nil {
 		s.mu.Lock()
-		delete(*slots, one.name)
+		delete(slots, one.name)
 		s.mu.Unlock()
 	}
 	return err
 }
 
 // at also returns whether the life has not ended.
-func at[T any](s *site, slots *map[string]*slot[T], name string) (slot[T], bool) {
+func at[T any](s *site, slots map[string]slot[T], name string) (slot[T], bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	one := *(*slots)[name]
+	one := slots[name]
 	return one, one.life.Context().Err() == nil
 }
 
 // The check of a life that has ended succeeds.
 func (l *Run) addCheck(page, name string, check healthz.Checker, add func(string, healthz.Checker) error) error {
 	s, key := &l.part.supervisor.site, page+"/"+name
-	return put(s, &s.checks, slot[healthz.Checker]{l, key, check}, func() error {
+	return put(s, s.checks, slot[healthz.Checker]{l, key, check}, func() error {
 		return add(name, func(r *http.Request) error {
-			one, lives := at(s, &s.checks, key)
+			one, lives := at(s, s.checks, key)
 			if !lives {
 				return nil
 			}
@@ -92,14 +89,14 @@ func (m *lifeManager) AddReadyzCheck(name string, check healthz.Checker) error {
 // net/http contains the panics of the handler.
 func (m *lifeManager) AddMetricsServerExtraHandler(path string, handler http.Handler) error {
 	supervisor := m.life.part.supervisor
-	return put(&supervisor.site, &supervisor.site.handlers, slot[http.Handler]{m.life, path, handler}, func() error {
+	return put(&supervisor.site, supervisor.site.handlers, slot[http.Handler]{m.life, path, handler}, func() error {
 		return supervisor.Manager.AddMetricsServerExtraHandler(path, supervisor.site.handler(path))
 	})
 }
 
 func (s *site) handler(path string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		one, lives := at(s, &s.handlers, path)
+		one, lives := at(s, s.handlers, path)
 		if !lives {
 			http.Error(w, "the hub part of module "+one.life.part.module.Name+" does not run", http.StatusServiceUnavailable)
 			return

@@ -5,6 +5,7 @@ package hubpart
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 	"github.com/go-logr/logr"
 	"go.uber.org/fx"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/clusterfx/clusterfx/registry/internal/app"
@@ -86,6 +88,7 @@ func New(o Options) *Supervisor {
 	host.Root = context.WithoutCancel(host.Root)
 	o.Host = &host
 	s := &Supervisor{Options: o, elected: make(chan struct{}), closed: make(chan struct{})}
+	s.site.checks, s.site.handlers = map[string]slot[healthz.Checker]{}, map[string]slot[http.Handler]{}
 	for i := range o.Modules {
 		s.all = append(s.all, newPart(s, &s.Modules[i]))
 	}

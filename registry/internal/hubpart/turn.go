@@ -57,7 +57,7 @@ func (p *part) takeTurn(hub context.Context, life *Run) bool {
 	if life == nil {
 		life = p.next()
 	}
-	p.override(state.HubPartStatus{})
+	p.override(state.ModuleStatus{})
 	lives := p.runLives(turn{hub: hub, lasts: lasts, work: work}, life)
 	p.supervisor.running.Go(func() {
 		lives.Wait()
@@ -119,7 +119,7 @@ func (p *part) reopened(t turn, last *Run) bool {
 			return false
 		}
 		if last.mayWrite() == nil {
-			p.override(state.HubPartStatus{})
+			p.override(state.ModuleStatus{})
 			return true
 		}
 	}

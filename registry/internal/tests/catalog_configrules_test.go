@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterfx/clusterfx/registry/moduleconfig"
+	"github.com/clusterfx/clusterfx/registry/rbac"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -39,7 +40,7 @@ func layered(t *testing.T, calls *int, names ...string) catalog.Catalog {
 		for i, resource := range resources {
 			rules := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{resource}, Verbs: []string{"get"}}}
 			found.Remote = append(found.Remote, rules...)
-			found.Hub = append(found.Hub, catalog.NamespacedRules{Namespace: fmt.Sprint("n", i), Rules: rules})
+			found.Hub = append(found.Hub, rbac.NamespacedRules{Namespace: fmt.Sprint("n", i), Rules: rules})
 		}
 		return found, nil
 	}

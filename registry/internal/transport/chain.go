@@ -14,7 +14,6 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/clusterfx/clusterfx/internal/requestinfo"
-	"github.com/clusterfx/clusterfx/registry/internal/inflight"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 )
 
@@ -41,7 +40,7 @@ type Chain struct {
 	// open.
 	Gate func() (term int64, err error)
 	// Writes counts mutating requests in flight, with a Gate; may be nil.
-	Writes      *inflight.Remote
+	Writes      *WritesOf
 	RateLimiter *rate.Limiter
 	UserAgent   string
 	Timeout     time.Duration  // of a request that is neither a list nor a stream

@@ -17,13 +17,13 @@ func mutates(r *http.Request) bool {
 // It counts until it was not sent or has a response. With another end, such as a lost connection, it may still take
 // effect, and counts until it would have timed out.
 func (c *Chain) write(r *http.Request, kind requestKind) (*http.Response, error) {
-	one, isSettled := c.Writes.Begin(), false
+	one, isSettled := c.Writes.begin(), false
 	defer func() {
 		if isSettled {
-			one.End()
+			one.end()
 			return
 		}
-		one.EndAfter(c.Timeout)
+		one.endAfter(c.Timeout)
 	}()
 	term, err := c.Gate()
 	if err != nil {

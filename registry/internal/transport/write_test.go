@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/clusterfx/clusterfx/internal/testkit"
-	"github.com/clusterfx/clusterfx/registry/internal/inflight"
 )
 
 // open is a gate that lets everything pass, with permissions without a number.
@@ -63,7 +62,7 @@ func TestChain_WritesInFlight(t *testing.T) {
 		"a lost read":         {chain: Chain{Base: slow(0, io.EOF)}, method: http.MethodGet, ends: second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			writes := inflight.New()
+			writes := NewWrites()
 			chain := c.chain
 			chain.Timeout, chain.Writes = timeout, writes.Of("one")
 			if chain.Gate == nil {
@@ -96,7 +95,7 @@ func TestChain_WritesInFlight(t *testing.T) {
 func TestChain_CanceledWriteInFlight(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		writes := inflight.New()
+		writes := NewWrites()
 		fence, cut := context.WithCancelCause(t.Context())
 		time.AfterFunc(3*time.Second, func() { cut(errFence) })
 		c := &Chain{Base: roundTrip(silent), Fence: fence, Gate: open, Timeout: 10 * time.Second, Writes: writes.Of("one")}
@@ -113,7 +112,7 @@ func TestChain_CanceledWriteInFlight(t *testing.T) {
 // A write counts before it asks the gate. Otherwise a gate that closes now, and a count that is read after that, overlook it.
 func TestChain_CountsBeforeTheGate(t *testing.T) {
 	t.Parallel()
-	writes := inflight.New()
+	writes := NewWrites()
 	ended, end := context.WithCancel(t.Context())
 	end()
 	calls := 0
@@ -134,7 +133,7 @@ func TestChain_CountsBeforeTheGate(t *testing.T) {
 func TestChain_PanicInFlight(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		writes := inflight.New()
+		writes := NewWrites()
 		c := &Chain{Gate: open, Timeout: 5 * time.Second, Writes: writes.Of("one"), Base: roundTrip(func(*http.Request) (*http.Response, error) {
 			panic("on purpose")
 		})}

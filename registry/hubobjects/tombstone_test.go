@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package hubwatch
+package hubobjects
 
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,10 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
-var gadgets = schema.GroupVersionKind{Group: "hubwatch.example.com", Version: "v1", Kind: "Gadget"}
+var gadgets = schema.GroupVersionKind{Group: "hubobjects.example.com", Version: "v1", Kind: "Gadget"}
 
 func gadget(name string) *unstructured.Unstructured {
 	one := &unstructured.Unstructured{}
@@ -42,11 +44,11 @@ func gadgetCRD() *unstructured.Unstructured {
 	return crd
 }
 
-func tombstone(t *testing.T, s *Subscription, name string) Tombstone {
+func tombstone(t *testing.T, o *Objects, name string) Tombstone {
 	t.Helper()
 	var found Tombstone
 	eventually(t, func() error {
-		one, ok := s.Deleted(client.ObjectKey{Namespace: "default", Name: name})
+		one, ok := o.Deleted(client.ObjectKey{Namespace: "default", Name: name})
 		if found = one; !ok {
 			return errors.New(name + " has no tombstone")
 		}
@@ -55,46 +57,49 @@ func tombstone(t *testing.T, s *Subscription, name string) Tombstone {
 	return found
 }
 
-func expectDeleted(t *testing.T, s *Subscription, what string, of Tombstone, want bool) {
+// expectDeclared: a context that declares deletes is another one.
+func expectDeclared(t *testing.T, what string, of Tombstone, want bool) {
 	t.Helper()
-	if got, err := s.IsDeleted(t.Context(), of); err != nil || got != want {
-		t.Errorf("%s: deleted: %t, %v; want %t", what, got, err, want)
+	if ctx, err := of.Declare(t.Context()); err != nil || (ctx != t.Context()) != want {
+		t.Errorf("%s: declared: %t, %v; want %t", what, ctx != t.Context(), err, want)
 	}
 }
 
 // A watch reports an object without the selected label as deleted; the API server tells the two apart.
-func TestSubscription_IsDeleted(t *testing.T) {
+func TestTombstone_Declare(t *testing.T) {
 	t.Parallel()
-	hub := fleettest.Cluster(t, "hub")
-	l, c := newLine(t, hub), clientOf(t, hub)
-	p := newPool(t, l)
+	p, l, c := newPool(t)
 	gone, unlabeled := configMap("default", "c-gone", "confirm", "a"), configMap("default", "c-unlabeled", "confirm", "a")
 	create(t, c, gone, unlabeled)
-	s := subscribe(t, p, configMaps("confirm"), wants(byTo, "a"))
-	expectNames(t, s, "c-gone", "c-unlabeled")
+	a := newApp(t, p)
+	o := a.watch(t, configMaps("confirm", byTo), "a")
+	expectNames(t, o, "c-gone", "c-unlabeled")
 	unlabeled.Labels = nil
 	must(t, errors.Join(c.Delete(t.Context(), gone), c.Update(t.Context(), unlabeled)))
-	deleted, lost := tombstone(t, s, "c-gone"), tombstone(t, s, "c-unlabeled")
+	deleted, lost := tombstone(t, o, "c-gone"), tombstone(t, o, "c-unlabeled")
 	if !deleted.Seen || !lost.Seen {
 		t.Fatalf("seen: %t and %t", deleted.Seen, lost.Seen)
 	}
-	expectDeleted(t, s, "a deleted object", deleted, true)
-	expectDeleted(t, s, "an object without the label", lost, false)
-	expectDeleted(t, s, "an object that no watch has reported", Tombstone{Object: deleted.Object}, false)
+	expectDeclared(t, "a deleted object", deleted, true)
+	expectDeclared(t, "an object without the label", lost, false)
+	expectDeclared(t, "an object that no watch has reported", Tombstone{Object: deleted.Object, of: o}, false)
+	expectDeclared(t, "no tombstone", Tombstone{}, false)
 	create(t, c, configMap("default", "c-gone", "other", "a"))
-	expectDeleted(t, s, "another object of the name", deleted, true)
-	l.set(func() { l.cut = true })
-	if got, err := s.IsDeleted(t.Context(), deleted); err == nil || got {
-		t.Errorf("without the hub: %t, %v", got, err)
+	expectDeclared(t, "another object of the name", deleted, true)
+	l.cut(true)
+	if ctx, err := deleted.Declare(t.Context()); err == nil || ctx != t.Context() {
+		t.Errorf("without the hub: %t, %v", ctx != t.Context(), err)
 	}
+	why := errors.New("the app is replaced")
+	a.end(why)
+	testkit.ErrorIs(t, testkit.Err(deleted.Declare(t.Context())), why)
 }
 
 // An API server deletes the objects of a kind with its definition. That is no delete of the object: not while the
 // definition is being deleted, not when it has gone, and not when it was made again.
-func TestSubscription_IsDeleted_Definition(t *testing.T) {
+func TestTombstone_Declare_Definition(t *testing.T) {
 	t.Parallel()
-	hub := fleettest.Cluster(t, "hub")
-	p, c := newPool(t, newLine(t, hub)), clientOf(t, hub)
+	p, _, c := newPool(t)
 	create(t, c, gadgetCRD())
 	keeper := gadget("keeper")
 	keeper.SetFinalizers([]string{"example.com/keep"})
@@ -105,24 +110,24 @@ func TestSubscription_IsDeleted_Definition(t *testing.T) {
 	}
 	empty := &metav1.PartialObjectMetadata{}
 	empty.SetGroupVersionKind(gadgets)
-	s := subscribe(t, p, Selection{Object: empty, Kind: gadgets, Namespaced: true}, wants(byTo, "a"))
+	o := watch(t, p, Selection{Object: empty, Route: byTo}, "a")
 	eventually(t, func() error {
 		var all metav1.PartialObjectMetadataList
-		if err := s.List(t.Context(), &all); err != nil || len(all.Items) != 3 {
+		if err := o.List(t.Context(), &all); err != nil || len(all.Items) != 3 {
 			return fmt.Errorf("%d objects, %w", len(all.Items), err)
 		}
 		return nil
 	})
 	must(t, c.Delete(t.Context(), gadget("deleted")))
-	deleted := tombstone(t, s, "deleted")
-	expectDeleted(t, s, "a deleted object", deleted, true)
+	deleted := tombstone(t, o, "deleted")
+	expectDeclared(t, "a deleted object", deleted, true)
 
 	must(t, c.Delete(t.Context(), gadgetCRD()))
-	removed := tombstone(t, s, "removed")
+	removed := tombstone(t, o, "removed")
 	if !removed.Seen {
 		t.Fatal("the removal was not reported")
 	}
-	expectDeleted(t, s, "while the definition is being deleted", removed, false)
+	expectDeclared(t, "while the definition is being deleted", removed, false)
 	must(t, c.Patch(t.Context(), gadget("keeper"), client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))))
 	eventually(t, func() error {
 		crd := gadgetCRD()
@@ -131,7 +136,7 @@ func TestSubscription_IsDeleted_Definition(t *testing.T) {
 		}
 		return nil
 	})
-	expectDeleted(t, s, "without the definition", removed, false)
+	expectDeclared(t, "without the definition", removed, false)
 	eventually(t, func() error { // The definition is younger than the object by a second.
 		crd := gadgetCRD()
 		if err := client.IgnoreAlreadyExists(c.Create(t.Context(), crd)); err != nil {
@@ -147,5 +152,41 @@ func TestSubscription_IsDeleted_Definition(t *testing.T) {
 		all.SetGroupVersionKind(gadgets)
 		return c.List(t.Context(), &all)
 	})
-	expectDeleted(t, s, "with another definition", removed, false)
+	expectDeclared(t, "with another definition", removed, false)
+}
+
+// Tombstones are limited by number and by age. The age of an object's tombstone is that of its last deletion.
+func TestGraves(t *testing.T) {
+	t.Parallel()
+	var g graves
+	now := time.Now().Add(-2 * gravesFor)
+	key := func(i int) client.ObjectKey { return client.ObjectKey{Name: strconv.Itoa(i)} }
+	for i := range maxGraves + 10 {
+		g.bury(key(i), Tombstone{Seen: true}, now)
+	}
+	if _, ok := g.find(key(9), now); ok || len(g.all) != maxGraves || len(g.order) != maxGraves {
+		t.Errorf("%d tombstones in %d burials", len(g.all), len(g.order))
+	}
+	if one, ok := g.find(key(10), now); !ok || !one.Seen {
+		t.Error("a tombstone within the limit is lost")
+	}
+	if _, ok := g.find(key(10), now.Add(gravesFor+time.Second)); ok {
+		t.Error("an old tombstone is found")
+	}
+	if len(g.all) != 0 || len(g.order) != 0 {
+		t.Errorf("%d old tombstones are kept after a search", len(g.all))
+	}
+	g.bury(key(10), Tombstone{}, now.Add(time.Second))
+	g.open(key(10))
+	g.bury(key(10), Tombstone{}, now.Add(time.Minute)) // again
+	g.bury(key(0), Tombstone{}, now.Add(gravesFor+time.Second))
+	if _, ok := g.find(key(10), now.Add(gravesFor+2*time.Second)); !ok || len(g.all) != 2 || len(g.order) != 2 {
+		t.Errorf("%d tombstones are left, want the two younger ones", len(g.all))
+	}
+	o := watch(t, offline(t), configMaps("x", All()))
+	o.graves = g
+	o.informer.purge(t.Context())
+	if len(o.graves.all) != 1 {
+		t.Errorf("%d tombstones are left, want the young one", len(o.graves.all))
+	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package inflight
+package transport
 
 import (
 	"context"
@@ -27,10 +27,8 @@ func awaits(t *testing.T, w *Writes, name string) time.Duration {
 
 func expectNothingKept(t *testing.T, w *Writes) {
 	t.Helper()
-	for i := range w.shards {
-		if n := len(w.shards[i].flying); n > 0 {
-			t.Errorf("%d remotes are kept", n)
-		}
+	if n := len(w.flying); n > 0 {
+		t.Errorf("%d remotes are kept", n)
 	}
 }
 
@@ -38,14 +36,14 @@ func expectNothingKept(t *testing.T, w *Writes) {
 func TestWrites_Await(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := New()
+		w := NewWrites()
 		if took := awaits(t, w, "one"); took != 0 {
 			t.Errorf("without a write: took %s", took)
 		}
-		first, second, other := w.Of("one").Begin(), w.Of("one").Begin(), w.Of("other").Begin()
-		time.AfterFunc(time.Second, second.End)
-		time.AfterFunc(2*time.Second, first.End)
-		time.AfterFunc(time.Hour, other.End)
+		first, second, other := w.Of("one").begin(), w.Of("one").begin(), w.Of("other").begin()
+		time.AfterFunc(time.Second, second.end)
+		time.AfterFunc(2*time.Second, first.end)
+		time.AfterFunc(time.Hour, other.end)
 		if took := awaits(t, w, "one"); took != 2*time.Second {
 			t.Errorf("with two writes: took %s, want 2s", took)
 		}
@@ -66,11 +64,11 @@ func TestWrite_EndAfter(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			time.Sleep(time.Hour) //nolint:forbidigo // The clock of the test.
-			w := New()
+			w := NewWrites()
 			time.Sleep(time.Hour) //nolint:forbidigo // The clock of the test.
-			write := w.Of("one").Begin()
+			one := w.Of("one").begin()
 			<-time.After(gaveUp)
-			write.EndAfter(timeout)
+			one.endAfter(timeout)
 			if took := awaits(t, w, "one"); took != want {
 				t.Errorf("given up after %s: took %s, want %s", gaveUp, took, want)
 			}
@@ -85,8 +83,8 @@ func TestWrites_AwaitEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		errTired := errors.New("tired")
-		w := New()
-		all := []Write{w.Of("one").Begin(), w.Of("one").Begin(), w.Of("one").Begin()}
+		w := NewWrites()
+		all := []write{w.Of("one").begin(), w.Of("one").begin(), w.Of("one").begin()}
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errTired)
 		defer cancel()
 		err := w.Await(ctx, "one")
@@ -102,7 +100,7 @@ func TestWrites_AwaitEnds(t *testing.T) {
 		}
 		synctest.Wait()
 		for _, one := range all {
-			one.End()
+			one.end()
 		}
 		waiting.Wait()
 		if err := w.Await(ctx, "one"); err != nil {
@@ -117,11 +115,11 @@ func TestWrites_EndAndContextAtOnce(t *testing.T) {
 	t.Parallel()
 	for range 100 {
 		synctest.Test(t, func(t *testing.T) {
-			w := New()
-			write := w.Of("one").Begin()
+			w := NewWrites()
+			one := w.Of("one").begin()
 			ctx, cancel := context.WithCancel(t.Context())
 			time.AfterFunc(time.Second, func() {
-				write.End()
+				one.end()
 				cancel()
 			})
 			if err := w.Await(ctx, "one"); err != nil {
@@ -135,18 +133,18 @@ func TestWrites_EndAndContextAtOnce(t *testing.T) {
 func TestWrites_Nil(t *testing.T) {
 	t.Parallel()
 	var w *Writes
-	write := w.Of("one").Begin()
+	one := w.Of("one").begin()
 	if err := w.Await(t.Context(), "one"); err != nil {
 		t.Errorf("got error %v", err)
 	}
-	write.End()
-	write.EndAfter(time.Hour)
+	one.end()
+	one.endAfter(time.Hour)
 }
 
 // After a gate has closed and Await has returned, no write is under way, however many there were.
 func TestWrites_Gate(t *testing.T) {
 	t.Parallel()
-	w := New()
+	w := NewWrites()
 	for name := range 20 {
 		var closed atomic.Bool
 		var under atomic.Int64
@@ -154,7 +152,7 @@ func TestWrites_Gate(t *testing.T) {
 		remote := w.Of(strconv.Itoa(name % 3)) // Names return.
 		for range 8 {
 			writers.Go(func() {
-				for !write(remote, &closed, &under) {
+				for !writeUnless(remote, &closed, &under) {
 					runtime.Gosched()
 				}
 			})
@@ -170,10 +168,10 @@ func TestWrites_Gate(t *testing.T) {
 	expectNothingKept(t, w)
 }
 
-// write writes unless the gate is closed, and reports whether it is.
-func write(remote *Remote, closed *atomic.Bool, under *atomic.Int64) bool {
-	one := remote.Begin()
-	defer one.End()
+// writeUnless writes unless the gate is closed, and reports whether it is.
+func writeUnless(remote *WritesOf, closed *atomic.Bool, under *atomic.Int64) bool {
+	one := remote.begin()
+	defer one.end()
 	if closed.Load() {
 		return true
 	}
