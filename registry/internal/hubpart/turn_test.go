@@ -62,8 +62,9 @@ func (s *turns) Check() error {
 }
 
 // begin begins a turn. The result ends it.
-func (s *turns) begin() (end func()) {
-	lasts, end := context.WithCancel(context.Background())
+func (s *turns) begin(t *testing.T) (end func()) {
+	t.Helper()
+	lasts, end := context.WithCancel(context.WithoutCancel(t.Context()))
 	s.works.Add(1)
 	s.begun <- lasts
 	return end
@@ -116,7 +117,7 @@ func begin(t *testing.T, turn *turns, runs func(context.Context, *Run) error, op
 	scheme, number := runtime.NewScheme(), int64(0)
 	p.Supervisor = New(Options{
 		Host: &app.Common{
-			Root: context.Background(), Replica: "a", Scheme: scheme, Schemas: meter.NewSchemas(scheme),
+			Root: context.WithoutCancel(t.Context()), Replica: "a", Scheme: scheme, Schemas: meter.NewSchemas(scheme),
 			Hub: &rest.Config{Host: "http://hub", Transport: accepts}, HubMapper: meta.NewDefaultRESTMapper(nil),
 			Registerer: registerer, Metrics: telemetry.NewMetrics(registerer, false), Queues: contain.NewQueues(),
 			Deletes: deletions.New(deletions.Options{Store: deletions.MemoryStore{}, Module: func(context.Context) string { return "one" }}),
@@ -193,7 +194,7 @@ func TestTurn(t *testing.T) {
 		var earlier *Run
 		for range 3 {
 			p.expectStandby(t, 0)
-			end := p.turns.begin()
+			end := p.turns.begin(t)
 			p.expectRunning(t)
 			l := <-p.lives
 			testkit.Has(t, l.Contained().Config.UserAgent, "/hub/one/")
@@ -226,16 +227,16 @@ func TestTurn_Refused(t *testing.T) {
 				if err := write(t, l); err != nil {
 					return err
 				}
-				time.Sleep(time.Second)
+				<-time.After(time.Second)
 			}
 			return nil
 		})
 		defer p.end()
-		p.turns.begin()
+		p.turns.begin(t)
 		p.expectRunning(t)
 		<-p.lives
 		p.turns.shut.Store(true)
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		p.expectStandby(t, 0)
 		p.turns.shut.Store(false)
 		<-p.lives
@@ -257,18 +258,18 @@ func TestTurn_Zombies(t *testing.T) {
 		defer p.end()
 		var zombies []*Run
 		for i := range 3 {
-			end := p.turns.begin()
+			end := p.turns.begin(t)
 			p.expect(t, state.ModuleRunning, state.ReasonRunning, 0, i)
 			for _, zombie := range zombies {
 				testkit.ErrorIs(t, write(t, zombie), app.ErrStopped, "a write of a zombie")
 			}
 			zombies = append(zombies, <-p.lives)
 			end()
-			time.Sleep(time.Minute)
+			<-time.After(time.Minute)
 			p.expectStandby(t, i+1)
 		}
 		testkit.Equal(t, p.turns.works.Load(), 3, "turns whose work has not ended while their lives have not")
-		p.turns.begin()
+		p.turns.begin(t)
 		p.expect(t, state.ModuleFailed, state.ReasonModuleFailed, 0, 3)
 		testkit.Has(t, p.List()[0].Message, "3 earlier lives of the hub part have not ended")
 		testkit.Equal(t, len(p.lives), 0, "lives beside three zombies")
@@ -294,7 +295,7 @@ func TestTurn_EndOfHub(t *testing.T) {
 			}))
 			p.expectStandby(t, 0)
 			if takes {
-				p.turns.begin()
+				p.turns.begin(t)
 				life = <-p.lives
 				p.expectRunning(t)
 			}
