@@ -30,17 +30,17 @@ func (r *Registry) newHubObjects(o Options) *hubwatch.Pool {
 	})
 }
 
-func (g appGraph) hubObjectsOf(e *app.Epoch, m catalog.Choice) *hubobjects.Source {
+func (g appGraph) hubObjectsOf(l *app.Life, m catalog.Choice) *hubobjects.Source {
 	declared := declarationAt(m)
 	return hubobjects.New(hubobjects.Binding{
-		Pool: g.hubObjects, Context: e.Context(), Module: m.Name, Guard: e.Guard(m.Name),
-		Scheme: e.Scheme, Mapper: e.HubMapper, Namespaces: declared.namespaces, Hidden: g.credentials,
+		Pool: g.hubObjects, Context: l.Context(), Module: m.Name, Guard: l.Guard(m.Name),
+		Scheme: l.Scheme, Mapper: l.HubMapper, Namespaces: declared.namespaces, Hidden: g.credentials,
 		Lacks: func(resource schema.GroupResource, namespace string) string {
 			of := requestinfo.Info{Group: resource.Group, Resource: resource.Resource, Namespace: namespace}
 			return declared.lacks(true, of, "get", "list", "watch")
 		},
-		AddSource: func(blind func(time.Time) string) { e.AddSource(m.Name, blind) },
-		Go:        e.Go, Blocked: e.Blocked,
+		AddSource: func(blind func(time.Time) string) { l.AddSource(m.Name, blind) },
+		Go:        l.Go, Blocked: l.Blocked,
 	})
 }
 

@@ -57,8 +57,8 @@ type Actor struct {
 	kept        inUse                      // their names
 	published   plainStatus                // the status of the Snapshot
 	cancelTrial context.CancelFunc         // of the trial under way; nil before the first
-	epochs      map[int64]*app.Epoch       // the epochs that the machine knows
-	retired     []*app.Epoch               // replaced epochs that only own leases
+	epochs      map[int64]*app.Life        // the epochs that the machine knows
+	retired     []*app.Life                // replaced epochs that only own leases
 	modules     []state.ModuleStatus       // how the modules of the last epoch ended
 	steps       map[int64][]string         // the cleanup steps of each app that was built, by epoch
 	owed        map[string]bool            // the steps of all apps so far that were not done yet
@@ -77,7 +77,7 @@ func New(host *Common, name state.ClusterName, config state.Desired) *Actor {
 		config:  config,
 		changed: true,
 		early:   map[*probe.Connection]*earlyRequests{},
-		epochs:  map[int64]*app.Epoch{},
+		epochs:  map[int64]*app.Life{},
 		steps:   map[int64][]string{},
 		owed:    map[string]bool{},
 		removal: &Leftover{},
@@ -307,9 +307,9 @@ func (a *Actor) perform(act machine.Action, now time.Time) {
 		a.link, a.spare = a.spare, nil
 		a.claimAgain()
 	case machine.Start:
-		a.start(act, now, (*app.Epoch).Release)
+		a.start(act, now, (*app.Life).Release)
 	case machine.Prepare:
-		a.start(act, now, (*app.Epoch).Hold)
+		a.start(act, now, (*app.Life).Hold)
 	case machine.Release:
 		a.owe(a.steps[act.Epoch])
 		a.work.Go(a.epochs[act.Epoch].Release) // it calls the modules' collectors

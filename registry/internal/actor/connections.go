@@ -55,7 +55,7 @@ func (a *Actor) disconnect(gone *probe.Connection) {
 	owners := slices.Clone(a.retired)
 	a.work.Go(func() {
 		for _, e := range owners {
-			if e.Base() == gone.Transport() {
+			if e.Remote.Base == gone.Transport() {
 				<-e.Context().Done()
 			}
 		}

@@ -20,7 +20,7 @@ import (
 type Snapshot struct {
 	Status state.Status
 	// Epoch lends out its clients; nil unless the remote is Ready.
-	Epoch  *app.Epoch
+	Epoch  *app.Life
 	Redact func(text string) string
 	// Changed is closed when this Snapshot has been replaced.
 	Changed chan struct{}

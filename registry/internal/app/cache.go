@@ -25,7 +25,7 @@ type Undeclared = boundcache.Undeclared
 
 // NewCache makes the cache of the app, as code of the hub sees it.
 func (l *Life) NewCache(config *rest.Config, o cache.Options) (cache.Cache, error) {
-	handlers := contain.NewHandlers(l.contained)
+	handlers := contain.NewHandlers(l.Contained)
 	c, err := boundcache.New(config, o, l.cacheOptions(handlers))
 	if err != nil {
 		return nil, err
@@ -35,18 +35,18 @@ func (l *Life) NewCache(config *rest.Config, o cache.Options) (cache.Cache, erro
 	}
 	l.cache.Store(c)
 	l.Metrics.FollowCache(l.ctx, string(l.Name), figuresOf(c))
-	return contain.NewCache(c, handlers, l.guard("", l.Log)), nil
+	return contain.NewCache(c, handlers, l.Guard("")), nil
 }
 
 func (l *Life) cacheOptions(h *contain.Handlers) boundcache.Options {
 	return boundcache.Options{
-		Context: l.ctx, Scheme: l.Scheme, Log: l.Log, Timeout: l.Timeout, Meter: l.intake, Unstreamed: l.Unstreamed,
+		Context: l.ctx, Scheme: l.Scheme, Log: l.Log, Timeout: l.Desired.Client.Timeout, Meter: l.intake, Unstreamed: l.Unstreamed,
 		Limits: boundcache.Limits{
 			MaxObjects: int64(l.Limits.MaxObjects), MaxBytes: int64(l.Limits.MaxCacheBytes),
 			StaleAfter: l.Limits.StaleAfter, StaleTolerance: l.Limits.StaleTolerance,
 			Refresh: l.Limits.ReconcileTimeout, Sync: l.Limits.SyncTimeout,
 		},
-		Blocked: l.tracker.blocked, Missed: l.Missed, Stale: l.tracker.changed, Arrived: h.Check, Fail: l.cacheFailed,
+		Blocked: l.Blocked, Missed: l.Missed, Stale: l.tracker.changed, Arrived: h.Check, Fail: l.cacheFailed,
 		Reader: readerIn, Undeclared: l.Undeclared,
 	}
 }
@@ -90,7 +90,7 @@ func (l *Life) addFilters(c *boundcache.Cache) error {
 		return nil
 	}
 	for _, m := range l.Filters() {
-		by := l.guard(m.Module, l.Log.WithValues("module", m.Module))
+		by := contain.NewContainer(l.Contained, m.Module, l.Log.WithValues("module", m.Module))
 		if err := c.AddFilters(m.Module, m.Filters, by.Transform); err != nil {
 			return &ModuleError{Module: m.Module, Reason: state.ReasonBuildFailed, Err: fmt.Errorf("cache filters: %w", err)}
 		}

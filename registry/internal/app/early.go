@@ -53,9 +53,9 @@ func (e *Early) Request(ctx context.Context) {
 	e.documents.Request(ctx, config.Host, &http.Client{Transport: config.Transport})
 }
 
-func (o *Options) earlyDocuments() *restmapper.Early {
-	if o.Early == nil {
+func (r *Remote) earlyDocuments() *restmapper.Early {
+	if r.Early == nil {
 		return nil
 	}
-	return o.Early.documents
+	return r.Early.documents
 }

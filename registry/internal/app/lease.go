@@ -9,25 +9,22 @@ import (
 )
 
 // LendTo returns the client of leases: for a hub part with filters, a client that reads through them.
-func (e *Epoch) LendTo(by *contain.Container) (client.Client, error) {
-	all, ok := e.values.Cache.(*contain.Cache)
-	if by == nil {
-		return e.lend()
+func (l *Life) LendTo(by *contain.Container) (client.Client, error) {
+	module, from := "", client.Reader(nil)
+	if all, ok := l.Manager.GetCache().(*contain.Cache); ok && by != nil && all.HasFilters(by.Module) {
+		module, from = by.Module, all.ReaderFor(by.Module)
 	}
-	if !ok || !all.HasFilters(by.Module) {
-		c, err := e.lend()
+	known, ok := l.lent.Load(module)
+	if !ok {
+		one, err := l.lend(from)
 		if err != nil {
 			return nil, err
 		}
-		return by.Client(c), nil
+		known, _ = l.lent.LoadOrStore(module, one)
 	}
-	if known, ok := e.lent.Load(by.Module); ok {
-		return by.Client(known.(client.Client)), nil
+	lent, _ := known.(client.Client)
+	if by == nil {
+		return lent, nil
 	}
-	one, err := e.lendReading(all.ReaderFor(by.Module))
-	if err != nil {
-		return nil, err
-	}
-	known, _ := e.lent.LoadOrStore(by.Module, one)
-	return by.Client(known.(client.Client)), nil
+	return by.Client(lent), nil
 }

@@ -143,7 +143,7 @@ func (t *tracker) controllerRefused(module string, w *contain.Controller) {
 // timedOut names a module that has waited too long, or returns nil if the modules wait only for APIs that the remote
 // does not serve, or for kinds with an object that does not fit: another start would not help, and would stop the other
 // kinds.
-func (t *tracker) timedOut(after time.Duration) error {
+func (t *tracker) timedOut() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.blocks) > 0 && t.allLast() {
@@ -151,7 +151,7 @@ func (t *tracker) timedOut(after time.Duration) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.modules)) {
 		if t.modules[name].pending > 0 {
-			why := unsynced(after, t.modules[name].controllers)
+			why := unsynced(t.patience, t.modules[name].controllers)
 			var problem state.Problem
 			if len(t.blocks) > 0 {
 				worst := t.worstFor(t.modules[name])
@@ -182,8 +182,8 @@ func (t *tracker) allLast() bool {
 	return true
 }
 
-// blocked clears the block with the zero block.
-func (t *tracker) blocked(what string, why boundcache.Block) {
+// Blocked notes why a source has no objects of a type; the zero Block means that it has them.
+func (t *tracker) Blocked(what string, why boundcache.Block) {
 	t.mu.Lock()
 	same := t.blocks[what] == why
 	t.mu.Unlock()
@@ -199,8 +199,8 @@ func (t *tracker) blocked(what string, why boundcache.Block) {
 	})
 }
 
-// waiting is the condition of a starting app that cannot list some objects, or empty.
-func (t *tracker) waiting() state.Condition {
+// Waiting returns the condition of a starting App that waits for objects which it cannot list; empty otherwise.
+func (t *tracker) Waiting() state.Condition {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var names []string
@@ -270,7 +270,8 @@ func (t *tracker) isBlocked(p *progress) bool {
 	return len(t.blocksOf(p)) > 0
 }
 
-func (t *tracker) list() []state.ModuleStatus {
+// Modules returns the state of each module, sorted by name.
+func (t *tracker) Modules() []state.ModuleStatus {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var infos []state.ModuleStatus
