@@ -16,6 +16,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/app"
 	"github.com/clusterfx/clusterfx/registry/internal/machine"
 	"github.com/clusterfx/clusterfx/registry/internal/probe"
+	"github.com/clusterfx/clusterfx/registry/internal/restmapper"
 	"github.com/clusterfx/clusterfx/registry/internal/startqueue"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -52,7 +53,7 @@ type Actor struct {
 	wants   machine.Want // applied, reduced
 	choosing
 	link, spare *probe.Connection
-	early       map[*probe.Connection]*earlyRequests
+	early       map[*probe.Connection]*restmapper.Early
 	credentials map[string]namedCredential // by fingerprint: the credentials that the machine may name
 	kept        inUse                      // their names
 	published   plainStatus                // the status of the Snapshot
@@ -76,7 +77,7 @@ func New(host *Common, name state.ClusterName, config state.Desired) *Actor {
 		log:     host.Log.WithValues("cluster", string(name)),
 		config:  config,
 		changed: true,
-		early:   map[*probe.Connection]*earlyRequests{},
+		early:   map[*probe.Connection]*restmapper.Early{},
 		epochs:  map[int64]*app.Life{},
 		steps:   map[int64][]string{},
 		owed:    map[string]bool{},

@@ -25,6 +25,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // connect's first requests end with ctx, the context of the start; later requests do not.
@@ -33,7 +34,7 @@ func (l *Life) connect(ctx context.Context) error {
 	// The hub's own code sends requests with it, too.
 	config := l.configFor(l.ctx, l.Remote.Base, limiter)
 	mapper, err := l.Mappings.NewMapper(ctx, l.ctx, restmapper.Remote{
-		Host: config.Host, Client: &http.Client{Transport: config.Transport}, Early: l.Remote.earlyDocuments(),
+		Host: config.Host, Client: &http.Client{Transport: config.Transport}, Early: l.Remote.Early,
 	})
 	if err != nil {
 		return &remoteError{err}
@@ -140,6 +141,16 @@ func (l *Life) configFor(fence context.Context, base http.RoundTripper, limiter 
 	config.UserAgent = l.userAgent()
 	config.WarningHandlerWithContext = rest.NoWarnings{} // A remote could fill the hub's log with them.
 	return config
+}
+
+// NewEarly returns discovery documents to request before the app of a remote starts, with the limits that the app will have.
+func (h *Common) NewEarly(name state.ClusterName, d state.Desired, base http.RoundTripper) *restmapper.Early {
+	config := kubeconfig.RESTConfig(d.Endpoint, &transport.Chain{
+		Base: base, Fence: h.Root, UserAgent: fmt.Sprintf("clusterfx/%s/%s/discovery", h.Replica, name),
+		Timeout: d.Client.Timeout, Meter: meter.NewLimiter(h.Schemas, int64(h.Limits.MaxCacheBytes)),
+		Traffic: h.Metrics.Traffic(string(name)), Intercept: h.Tracer.Requests(string(name), telemetry.ToRemote),
+	})
+	return h.Mappings.NewEarly(config.Host, &http.Client{Transport: config.Transport})
 }
 
 // newClients makes the client of the modules, with their fence, and keeps functions for the clients of leases, and for

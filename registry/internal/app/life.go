@@ -28,6 +28,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/logsink"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
+	"github.com/clusterfx/clusterfx/registry/internal/restmapper"
 	"github.com/clusterfx/clusterfx/registry/internal/startqueue"
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 	"github.com/clusterfx/clusterfx/registry/state"
@@ -114,7 +115,7 @@ type Remote struct {
 	Base http.RoundTripper // the connection
 	// LastReceived is when a list last returned data, in nanoseconds.
 	LastReceived *atomic.Int64
-	Early        *Early
+	Early        *restmapper.Early
 	Doubt        func()
 	HubTransport http.RoundTripper
 	Rank         startqueue.Rank

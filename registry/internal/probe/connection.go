@@ -40,10 +40,8 @@ type Connection struct {
 	ctx          context.Context          //nolint:containedctx // A Connection is a lifetime.
 	cancel       context.CancelFunc
 
-	beside  Beside
-	met     bool                  // the first contact has begun; used by the probe only
-	asked   bool                  // for what is beside, with a known identity, since the last failure; used by the probe only
-	hurried bool                  // requests were sent beside the identity, since the last failure; used by the probe only
+	beside  Beside                // until the first contact; used by the probe only
+	hurried atomic.Bool           // requests were sent beside the identity, since the last failure
 	early   atomic.Pointer[early] // the preflight beside the first contact; nil for none, and once it is taken
 
 	loop  *preflightLoop // nil before the first questions; used by the actor only

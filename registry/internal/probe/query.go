@@ -37,7 +37,7 @@ func (c *Connection) probe(ctx context.Context, last Outcome) (Outcome, error) {
 		return outcome, err
 	}
 	outcome.OK = true
-	c.asked, c.hurried = false, false
+	c.hurried.Store(false)
 	return outcome, nil
 }
 
