@@ -18,6 +18,7 @@ import (
 	"github.com/clusterfx/clusterfx/internal/evidence"
 	"github.com/clusterfx/clusterfx/registry/deletes"
 	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
+	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/internal/deletions"
 	"github.com/clusterfx/clusterfx/registry/internal/logsink"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
@@ -181,6 +182,27 @@ func reading(from client.Reader, o client.Options) client.Options {
 	options.Reader = from
 	o.Cache = &options
 	return o
+}
+
+// LendTo returns the client of leases: for a hub part with filters, a client that reads through them.
+func (l *Life) LendTo(by *contain.Container) (client.Client, error) {
+	module, from := "", client.Reader(nil)
+	if all, ok := l.Manager.GetCache().(*contain.Cache); ok && by != nil && all.HasFilters(by.Module) {
+		module, from = by.Module, all.ReaderFor(by.Module)
+	}
+	known, ok := l.lent.Load(module)
+	if !ok {
+		one, err := l.lend(from)
+		if err != nil {
+			return nil, err
+		}
+		known, _ = l.lent.LoadOrStore(module, one)
+	}
+	lent, _ := known.(client.Client)
+	if by == nil {
+		return lent, nil
+	}
+	return by.Client(lent), nil
 }
 
 // Limits of an app's client for the hub. Ten thousand apps share its API server, so the rate is low.

@@ -22,7 +22,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/clusterfx/clusterfx/internal/evidence"
-	"github.com/clusterfx/clusterfx/registry/internal/appmanager"
 	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/internal/logsink"
@@ -44,7 +43,7 @@ type Life struct {
 	Contained *contain.App
 	// Manager, as modules see it, and Contained.Config are set before the graph is built.
 	Manager ctrl.Manager
-	manager *appmanager.Manager
+	manager *Manager
 	// Collectors are the modules'.
 	Collectors *Registerer
 	// Events is the recorder of the App's events.

@@ -14,15 +14,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-
-	"github.com/clusterfx/clusterfx/registry/internal/queue"
 )
 
-// Queues gives controllers the queue of the package queue, unless their module has chosen another with NewQueue or
+// Queues gives controllers a Queue, unless their module has chosen another with NewQueue or
 // UsePriorityQueue. The queue is in a field of a type without an exported name (see hasSupervisor); if a later
 // controller-runtime has none, its own queue stays.
 type Queues struct {
-	metrics *queue.Metrics
+	metrics *QueueMetrics
 	// standard is the function that makes the queue without NewQueue, by name, since the name does not depend on the
 	// type of requests; empty if unknown.
 	standard string
@@ -30,7 +28,7 @@ type Queues struct {
 
 // NewQueues returns the Queues of a hub.
 func NewQueues() *Queues {
-	q := &Queues{metrics: queue.NewMetrics(metrics.Registry)}
+	q := &Queues{metrics: NewQueueMetrics(metrics.Registry)}
 	yes := true
 	reference, err := controller.NewUnmanaged("queue", controller.Options{
 		SkipNameValidation: &yes,
@@ -70,7 +68,7 @@ func functionName(v reflect.Value) string {
 
 // replaceQueue does nothing for requests of another type. UsePriorityQueue shows only in the queue that the function
 // makes, so the function is called at the start, and a priority queue is shut down at once.
-func replaceQueue[request comparable](field reflect.Value, m *queue.Metrics) {
+func replaceQueue[request comparable](field reflect.Value, m *QueueMetrics) {
 	type newQueue = func(string, workqueue.TypedRateLimiter[request]) workqueue.TypedRateLimitingInterface[request]
 	standard, ok := field.Interface().(newQueue)
 	if !ok {
@@ -84,6 +82,6 @@ func replaceQueue[request comparable](field reflect.Value, m *queue.Metrics) {
 			return chosen
 		}
 		chosen.ShutDown()
-		return queue.New(name, limiter, m)
+		return NewQueue(name, limiter, m)
 	}))
 }

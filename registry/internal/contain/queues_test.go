@@ -66,7 +66,7 @@ func queueTypeOf(t *testing.T, c manager.Runnable) string {
 
 const (
 	request    = "[sigs.k8s.io/controller-runtime/pkg/reconcile.Request]"
-	ours       = "*queue.Queue"
+	ours       = "*contain.Queue"
 	standard   = "*priorityqueue.priorityqueue"
 	withoutAny = "*workqueue.rateLimitingType"
 )

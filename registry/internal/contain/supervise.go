@@ -19,7 +19,6 @@ import (
 	"github.com/clusterfx/clusterfx/internal/errtree"
 	"github.com/clusterfx/clusterfx/registry/deletes"
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
-	"github.com/clusterfx/clusterfx/registry/internal/queue"
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
 )
@@ -45,10 +44,10 @@ type supervised[request comparable] struct {
 
 // supervisedReconciler is a supervised reconciler of any type of requests.
 type supervisedReconciler interface {
-	replaceQueue(field reflect.Value, m *queue.Metrics)
+	replaceQueue(field reflect.Value, m *QueueMetrics)
 }
 
-func (s *supervised[request]) replaceQueue(field reflect.Value, m *queue.Metrics) {
+func (s *supervised[request]) replaceQueue(field reflect.Value, m *QueueMetrics) {
 	replaceQueue[request](field, m)
 }
 
