@@ -3,19 +3,14 @@
 package app
 
 import (
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
-
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
-
-const unnamed = "controller"
 
 func controllerInfo(w *contain.Controller, blocks map[string]boundcache.Block) state.ControllerStatus {
 	begun, synced := w.Progress()
@@ -47,24 +42,10 @@ func controllerInfo(w *contain.Controller, blocks map[string]boundcache.Block) s
 	return one
 }
 
-func uniqueName(r manager.Runnable, others []*contain.Controller) string {
-	base := nameOf(r)
+func uniqueName(base string, others []*contain.Controller) string {
 	name := base
 	for n := 2; slices.ContainsFunc(others, func(w *contain.Controller) bool { return w.Name == name }); n++ {
 		name = base + "-" + strconv.Itoa(n)
 	}
 	return name
-}
-
-// nameOf reads a field of an unexported type, since controller-runtime has no method for it.
-func nameOf(r manager.Runnable) string {
-	v := reflect.Indirect(reflect.ValueOf(r))
-	if v.Kind() != reflect.Struct {
-		return unnamed
-	}
-	field, ok := v.Type().FieldByName("Name")
-	if !ok || len(field.Index) != 1 || field.Type.Kind() != reflect.String || v.FieldByIndex(field.Index).Len() == 0 {
-		return unnamed
-	}
-	return v.FieldByIndex(field.Index).String()
 }

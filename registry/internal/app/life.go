@@ -19,7 +19,6 @@ import (
 	"go.uber.org/fx"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/clusterfx/clusterfx/internal/evidence"
 	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
@@ -30,6 +29,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/restmapper"
 	"github.com/clusterfx/clusterfx/registry/internal/startqueue"
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
+	"github.com/clusterfx/clusterfx/registry/liveness"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -85,7 +85,7 @@ type Life struct {
 	refused    atomic.Pointer[error] // of the last write that the gate has refused; nil for none
 }
 
-// Options describe one Life. All fields but Filters, Unstreamed, ControllerAdded and Remote are required.
+// Options describe one Life. All fields but Filters, Unstreamed, Monitor and Remote are required.
 type Options struct {
 	Name   state.ClusterName // of the remote
 	Number int64
@@ -103,8 +103,8 @@ type Options struct {
 	// Changed is called when the App has made progress or a module has failed, Missed if the API server does not serve
 	// a kind that a module watches. They must return at once.
 	Changed, Missed func()
-	// ControllerAdded is called for each controller that a module adds. Default: nil.
-	ControllerAdded func(controller manager.Runnable, name string)
+	// Monitor watches the progress of controllers. Default: nil.
+	Monitor *liveness.Monitor
 	// Remote is nil for a hub part.
 	Remote *Remote
 }
@@ -157,7 +157,7 @@ func New(host *Common, o Options) *Life {
 	l.parents = evidence.Judge{Scheme: host.Scheme, Homes: l.homes, Timeout: hubTimeout}
 	l.Contained = &contain.App{
 		Name: string(l.Name), Number: l.Number, Context: l.ctx, Gate: gate, Labels: l.labels,
-		ReconcileTimeout: host.Limits.ReconcileTimeout, Metrics: host.Metrics, Tracer: host.Tracer, Queues: host.Queues,
+		ReconcileTimeout: host.Limits.ReconcileTimeout, Metrics: host.Metrics, Tracer: host.Tracer, Queues: host.Queues, Monitor: o.Monitor,
 		Fail: func(module string, err error) {
 			l.fail(&ModuleError{Module: module, Reason: state.ReasonModuleFailed, Err: err})
 		},
@@ -176,14 +176,6 @@ func New(host *Common, o Options) *Life {
 	// Not when the App has ended: the next App may start before that, and registers the same collectors.
 	context.AfterFunc(l.ctx, l.Collectors.end)
 	return l
-}
-
-func (l *Life) controllerAdded(module string, r manager.Runnable, supervised bool) *contain.Controller {
-	known := l.tracker.controllerAdded(module, r, supervised)
-	if l.ControllerAdded != nil {
-		l.ControllerAdded(r, known.Name)
-	}
-	return known
 }
 
 // Context returns the context of the Life. Its cause tells why it has ended.

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
@@ -74,11 +73,11 @@ func (t *tracker) update(change func()) {
 }
 
 // controllerAdded returns the record in which the wrappers note the controller's progress.
-func (t *tracker) controllerAdded(module string, r manager.Runnable, supervised bool) *contain.Controller {
+func (t *tracker) controllerAdded(module, name string, supervised bool) *contain.Controller {
 	w := &contain.Controller{Supervised: supervised, Added: time.Now()}
 	t.update(func() {
 		p := t.modules[module]
-		w.Name = uniqueName(r, p.controllers)
+		w.Name = uniqueName(name, p.controllers)
 		p.pending++
 		p.controllers = append(p.controllers, w)
 	})

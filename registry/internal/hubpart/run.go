@@ -43,7 +43,7 @@ func newLife(p *part) *Run {
 	l.Life = app.New(&host, app.Options{
 		Number: number, Log: p.log.WithValues("epoch", number), ModuleNames: []string{p.module.Name},
 		Desired: state.Desired{Namespaces: p.module.Namespaces}.WithDefaults(),
-		Changed: p.changed, Missed: l.askAgain, Undeclared: p.module.Undeclared, ControllerAdded: l.watchProgress,
+		Changed: p.changed, Missed: l.askAgain, Undeclared: p.module.Undeclared, Monitor: p.supervisor.Monitor,
 	})
 	l.halted, l.halt = context.WithCancel(l.Context())
 	l.hooks = p.module.Begin(l)
