@@ -261,7 +261,7 @@ func (a *Actor) pace(p state.Probe) {
 		if l == nil {
 			continue
 		}
-		known := a.machine.ConnectionTo(l.Endpoint())
+		known := a.machine.ConnectionTo(l.Endpoint)
 		switch {
 		case known == nil || known.Contact != machine.ContactOK || known.Fails > 0:
 			l.SetPace(pace, probe.Urgent)

@@ -25,10 +25,10 @@ import (
 // start calls first with the epoch before that.
 func (a *Actor) start(act machine.Action, now time.Time, first func(*app.Life)) {
 	l := a.link
-	if l == nil || l.Endpoint() != act.Endpoint {
+	if l == nil || l.Endpoint != act.Endpoint {
 		l = a.spare
 	}
-	number, redact := act.Epoch, a.host.Connections.Redact(l.Transport())
+	number, redact := act.Epoch, a.host.Connections.Redact(l.Transport)
 	e := app.New(a.host.Apps, a.optionsFor(l, number, redact, now))
 	first(e)
 	a.epochs[number] = e
@@ -65,13 +65,13 @@ func (a *Actor) optionsFor(l *probe.Connection, number int64, redact func(string
 	status.Epoch = number
 	return app.Options{
 		Name: name, Number: number, Log: logsink.Redact(a.log.WithValues("epoch", number), redact),
-		Desired: a.applied.WithDefaults(), ModuleNames: a.selection.Names(), Unstreamed: a.unstreamed.At(l.Endpoint(), status.Version),
+		Desired: a.applied.WithDefaults(), ModuleNames: a.selection.Names(), Unstreamed: a.unstreamed.At(l.Endpoint, status.Version),
 		Filters:    func() []app.ModuleFilters { return filtersOf(host.Modules.Configured(run)) },
 		Undeclared: host.Undeclared(run, a.applied.Labels),
 		Missed:     a.preflightNow,
 		Changed:    func() { a.noteWaiting(number) },
 		Remote: &app.Remote{
-			Base: l.Transport(), LastReceived: l.LastReceived(), Doubt: l.Doubt, Rank: a.rank(), Early: a.takeEarly(l),
+			Base: l.Transport, LastReceived: &l.LastReceived, Doubt: l.Doubt, Rank: a.rank(), Early: a.takeEarly(l),
 			HubTransport: host.HubTransport(name),
 			Graph:        host.Graph(Start{Selection: a.selection, Status: status, Facts: &a.facts, Redact: redact}),
 			Middleware: func(next http.RoundTripper) http.RoundTripper {
@@ -81,7 +81,9 @@ func (a *Actor) optionsFor(l *probe.Connection, number int64, redact func(string
 				a.do(func() {
 					a.steps[number] = steps
 					a.owe(steps)
-					a.host.steps.note(steps)
+					for _, name := range steps {
+						a.host.steps.Store(name, nil)
+					}
 					a.learn(machine.AppBuilt{Epoch: number, Steps: len(steps)})
 				})
 			},
@@ -265,7 +267,10 @@ func (a *Actor) left() Leftover {
 	left := *a.removal
 	var built bool
 	if left.Steps, built = a.steps[a.machine.App.Epoch]; !built && a.machine.KnownID() != "" && !a.wants.IdentifyOnly {
-		left.Steps = a.host.steps.list()
+		a.host.steps.Range(func(name, _ any) bool {
+			left.Steps = append(left.Steps, name.(string))
+			return true
+		})
 	}
 	left.Steps = slices.Compact(slices.Sorted(slices.Values(slices.AppendSeq(slices.Clone(left.Steps), maps.Keys(a.owed)))))
 	switch {

@@ -3,9 +3,7 @@
 package actor
 
 import (
-	"maps"
 	"net/http"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -54,7 +52,7 @@ type Common struct {
 	Changed func(Event)
 	Zombies atomic.Int64
 
-	steps stepNames
+	steps sync.Map // the names of the cleanup steps of all apps so far
 }
 
 // Start describes a new app.
@@ -98,27 +96,4 @@ func filtersOf(modules []catalog.Choice) []app.ModuleFilters {
 		filters = append(filters, app.ModuleFilters{Module: m.Name, Filters: m.Filters()})
 	}
 	return filters
-}
-
-// stepNames are the cleanup steps of all apps of the hub so far.
-type stepNames struct {
-	mu    sync.Mutex // protects names
-	names map[string]bool
-}
-
-func (s *stepNames) note(names []string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.names == nil {
-		s.names = map[string]bool{}
-	}
-	for _, name := range names {
-		s.names[name] = true
-	}
-}
-
-func (s *stepNames) list() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Sorted(maps.Keys(s.names))
 }

@@ -30,7 +30,7 @@ func (a *Actor) connect() *probe.Connection {
 	}
 	l := probe.New(a.host.Apps.Root, a.host.Connections, target)
 	a.early[l] = early
-	l.Start(func(p probe.Outcome) { a.do(func() { a.takeProbe(l, factOf(p)) }) })
+	l.Start(func(p machine.Probed) { a.do(func() { a.takeProbe(l, p) }) })
 	return l
 }
 
@@ -55,7 +55,7 @@ func (a *Actor) disconnect(gone *probe.Connection) {
 	owners := slices.Clone(a.retired)
 	a.work.Go(func() {
 		for _, e := range owners {
-			if e.Remote.Base == gone.Transport() {
+			if e.Remote.Base == gone.Transport {
 				<-e.Context().Done()
 			}
 		}
@@ -82,7 +82,7 @@ func (a *Actor) takeEarly(l *probe.Connection) *restmapper.Early {
 
 // dropEarly frees the memory of documents that no app will use soon.
 func (a *Actor) dropEarly(l *probe.Connection) {
-	c := a.machine.ConnectionTo(l.Endpoint())
+	c := a.machine.ConnectionTo(l.Endpoint)
 	if c == nil || !a.machine.Usable(c) || l == a.link && a.machine.Latest().Runs() {
 		delete(a.early, l)
 	}
@@ -95,7 +95,7 @@ func (a *Actor) swap(l *probe.Connection, act machine.Action) *probe.Connection 
 	}
 	if err := l.Swap(a.credentials[act.Credential].Credential, act.Credential); err != nil {
 		a.log.Error(err, "Failed to use the new credential; the previous credential stays in use")
-		before, why := l.Credential(), conditionOf(err)
+		before, why := l.Credential(), probe.ConditionOf(err)
 		a.post(machine.SwapFailed{Endpoint: act.Endpoint, Before: before, Why: why})
 		return l
 	}
@@ -108,6 +108,6 @@ func (a *Actor) swap(l *probe.Connection, act machine.Action) *probe.Connection 
 func (a *Actor) reject(err error) {
 	a.post(machine.Probed{
 		Endpoint: a.applied.Endpoint.Fingerprint(), Credential: a.wants.Credential,
-		Failed: conditionOf(err), Fatal: true, Refused: true,
+		Failed: probe.ConditionOf(err), Fatal: true, Refused: true,
 	})
 }

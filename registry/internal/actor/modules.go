@@ -110,11 +110,11 @@ func (a *Actor) inquire() {
 		if l == nil {
 			continue
 		}
-		if known := a.machine.ConnectionTo(l.Endpoint()); known != nil && known.Contact == machine.ContactOK {
+		if known := a.machine.ConnectionTo(l.Endpoint); known != nil && known.Contact == machine.ContactOK {
 			l.Preflight(a.questions, func(f *machine.PreflightResult) {
 				a.do(func() {
 					if a.link == l || a.spare == l {
-						a.learn(machine.PreflightDone{Endpoint: l.Endpoint(), Result: f})
+						a.learn(machine.PreflightDone{Endpoint: l.Endpoint, Result: f})
 					}
 				})
 			})

@@ -67,7 +67,7 @@ func (a *Actor) describePlain(now time.Time) state.Status {
 	info.Name, info.Labels, info.Annotations = a.name, a.applied.Labels, a.applied.Annotations
 	info.Server, info.Revision, info.Owner = a.applied.Endpoint.Server, a.applied.Revision, a.applied.Owner
 	if a.link != nil {
-		info.Server = a.link.Server()
+		info.Server = a.link.Server
 		info.CredentialName = a.credentials[a.machine.Connection.Credential].name
 	}
 	info.Modules, info.Authorized = a.moduleInfos(), a.authorized()
@@ -89,7 +89,7 @@ func (a *Actor) redactor() func(string) string {
 	for _, l := range []*probe.Connection{a.link, a.spare} {
 		if l != nil {
 			next := redact
-			redact = func(text string) string { return next(l.Transport().Redact(text)) }
+			redact = func(text string) string { return next(l.Transport.Redact(text)) }
 		}
 	}
 	return redact

@@ -35,7 +35,7 @@ type early struct {
 // connection for which hurry is true, or else when the identity is known. So all use one TCP connection with HTTP/2, and
 // a remote that cannot be reached gets one connection and one request.
 func (c *Connection) contact(
-	ctx context.Context, outcome *Outcome, hurry func(isNew bool) bool, beside ...func(context.Context) error,
+	ctx context.Context, outcome *machine.Probed, hurry func(isNew bool) bool, beside ...func(context.Context) error,
 ) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -88,7 +88,7 @@ func (c *Connection) identityWith(ctx context.Context, sent func(isNew bool)) (s
 }
 
 // meet is the first contact, or one after which the last outcome is forgotten.
-func (c *Connection) meet(ctx context.Context, outcome *Outcome) error {
+func (c *Connection) meet(ctx context.Context, outcome *machine.Probed) error {
 	ask, settle := c.asking()
 	err := c.contact(ctx, outcome, func(bool) bool { return true }, func(context.Context) error { ask(); return nil })
 	if err == nil && outcome.ID == "" {
@@ -100,7 +100,7 @@ func (c *Connection) meet(ctx context.Context, outcome *Outcome) error {
 
 // meetAgain follows a failed probe. Once in an outage the others are requested beside the identity, with the first
 // request on a new TCP connection, because the remote has most likely returned.
-func (c *Connection) meetAgain(ctx context.Context, outcome *Outcome) error {
+func (c *Connection) meetAgain(ctx context.Context, outcome *machine.Probed) error {
 	return c.contact(ctx, outcome, func(isNew bool) bool { return isNew && c.hurried.CompareAndSwap(false, true) },
 		func(ctx context.Context) error {
 			return healthyBy(func(path string) error {
