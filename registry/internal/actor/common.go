@@ -49,7 +49,7 @@ type Common struct {
 	// again.
 	Forget func(a *Actor, last func()) bool
 	// Changed is called after a change of a remote. It must return at once.
-	Changed func(Event)
+	Changed func(before, after *Snapshot)
 	Zombies atomic.Int64
 
 	steps sync.Map // the names of the cleanup steps of all apps so far
@@ -62,24 +62,6 @@ type Start struct {
 	Facts     *Facts
 	Redact    func(text string) string
 }
-
-// Event says that a remote has changed.
-type Event struct {
-	Name  state.ClusterName
-	Kind  EventKind
-	Epoch int64
-}
-
-// EventKind is the kind of a change. registry.EventKind has the same values and describes them.
-type EventKind string
-
-// Kinds of events.
-const (
-	EventReady   EventKind = "Ready"
-	EventLost    EventKind = "Lost"
-	EventStopped EventKind = "Stopped"
-	EventChanged EventKind = "Changed"
-)
 
 // Leftover is the work that the removal of a remote leaves undone. registry.AbandonedError describes the fields.
 type Leftover struct {

@@ -141,17 +141,5 @@ func (a *Actor) publish(now time.Time, over bool) {
 	}
 	a.current.Store(after)
 	close(before.Changed)
-	a.host.Changed(Event{Name: a.name, Kind: kindOfChange(before, after), Epoch: info.Epoch})
-}
-
-func kindOfChange(before, after *Snapshot) EventKind {
-	switch {
-	case after.Status.State == state.StateStopped:
-		return EventStopped
-	case after.Epoch != nil && after.Epoch != before.Epoch:
-		return EventReady
-	case after.Epoch == nil && before.Epoch != nil:
-		return EventLost
-	}
-	return EventChanged
+	a.host.Changed(before, after)
 }
