@@ -36,21 +36,19 @@ func (r *Registry) graph(s actor.Start) app.Graph {
 	}.options
 }
 
-// options has the zero Epoch if the graph is only checked.
-func (g appGraph) options(e *app.Epoch) fx.Option {
+// options has the zero Life if the graph is only checked.
+func (g appGraph) options(l *app.Life) fx.Option {
 	options := []fx.Option{
-		e.Options(),
-		fx.Provide(func() values { return g.values(e) }),
+		l.GraphOptions(),
+		fx.Provide(func() values { return g.values(l) }),
 		catalog.ProvideShared(g.shared),
 	}
 	for _, m := range g.modules {
 		if m.Remote != nil {
-			options = append(options, app.Scope(
-				&e.Life, m.Name, nil, g.hubValuesOf(e, m), m.ProvideConfig(), m.Remote,
-			))
+			options = append(options, l.Scope(m.Name, g.hubValuesOf(l, m), m.ProvideConfig(), m.Remote))
 		}
 	}
-	return fx.Options(append(options, fx.Invoke(func(s cleanupSteps) { e.SetSteps(s.convert()) }))...)
+	return fx.Options(append(options, fx.Invoke(func(s cleanupSteps) { l.SetSteps(s.convert()) }))...)
 }
 
 type hubValues struct {
@@ -61,28 +59,27 @@ type hubValues struct {
 }
 
 // hubValuesOf decorates the values that lead to the hub as the module's.
-func (g appGraph) hubValuesOf(e *app.Epoch, m catalog.Choice) fx.Option {
+func (g appGraph) hubValuesOf(l *app.Life, m catalog.Choice) fx.Option {
 	type in struct {
 		fx.In
 
 		Client client.Client `name:"manage-client"`
 	}
 	return fx.Decorate(func(app in) hubValues {
-		return hubValues{Client: e.Guard(m.Name).Client(app.Client), Objects: g.hubObjectsOf(e, m)}
+		return hubValues{Client: l.Guard(m.Name).Client(app.Client), Objects: g.hubObjectsOf(l, m)}
 	})
 }
 
-func (g appGraph) values(e *app.Epoch) values {
-	made := e.Values()
-	mgr := made.Manager
+func (g appGraph) values(l *app.Life) values {
+	mgr := l.Manager
 	return values{
-		Name: e.Name, ClusterName: string(e.Name), Status: g.status, Facts: g.facts,
+		Name: l.Name, ClusterName: string(l.Name), Status: g.status, Facts: g.facts,
 		Manager: mgr, Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(),
-		Cluster: mgr, Cache: mgr.GetCache(), Config: made.Config,
+		Cluster: mgr, Cache: mgr.GetCache(), Config: l.Contained.Config,
 		Scheme: mgr.GetScheme(), RESTMapper: mgr.GetRESTMapper(),
-		EventRecorder: e.Events(), Logger: e.Log, Quote: g.quote, Metrics: e.Collectors,
-		HubID: g.hubID, HubClient: made.HubClient, HubCache: g.hubCache, HubObjects: &hubobjects.Source{},
-		Deletes: e.Limiter(),
+		EventRecorder: &l.Events, Logger: l.Log, Quote: g.quote, Metrics: l.Collectors,
+		HubID: g.hubID, HubClient: l.HubClient, HubCache: g.hubCache, HubObjects: &hubobjects.Source{},
+		Deletes: l.Limiter(),
 	}
 }
 
@@ -106,10 +103,10 @@ func (o Options) AppGraph(modules ...Module) fx.Option {
 	for _, m := range inCatalog(modules) {
 		g.modules = append(g.modules, catalog.Choice{Module: m})
 	}
-	return g.options(&app.Epoch{})
+	return g.options(&app.Life{})
 }
 
 // checkGraph builds nothing.
 func checkGraph(modules []catalog.Choice, shared []catalog.Shared) error {
-	return fx.ValidateApp(appGraph{modules: modules, shared: shared}.options(&app.Epoch{}))
+	return fx.ValidateApp(appGraph{modules: modules, shared: shared}.options(&app.Life{}))
 }

@@ -18,7 +18,6 @@ import (
 
 	"github.com/clusterfx/clusterfx/internal/evidence"
 	"github.com/clusterfx/clusterfx/registry/deletes"
-	"github.com/clusterfx/clusterfx/registry/internal/actor"
 	"github.com/clusterfx/clusterfx/registry/internal/catalog"
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/internal/deletions"
@@ -82,7 +81,7 @@ func (r *Registry) newDeletes(o Options, modules catalog.Catalog) (*deletions.Gu
 		},
 		Changed: func(target ClusterName) {
 			if target != "" {
-				r.changed(actor.Event{Name: target, Kind: actor.EventChanged})
+				r.events.publish(Event{Name: target, Kind: EventChanged})
 			}
 		},
 	}), nil

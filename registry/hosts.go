@@ -99,8 +99,17 @@ func explanations(explain func(string, state.Problem) string) func(string, state
 	}
 }
 
-func (r *Registry) changed(e actor.Event) {
-	r.events.publish(Event{Name: e.Name, Kind: EventKind(e.Kind), Epoch: e.Epoch})
+func (r *Registry) changed(before, after *actor.Snapshot) {
+	now, kind := after.Status, EventChanged
+	switch {
+	case now.State == state.StateStopped:
+		kind = EventStopped
+	case after.Epoch != nil && after.Epoch != before.Epoch:
+		kind = EventReady
+	case after.Epoch == nil && before.Epoch != nil:
+		kind = EventLost
+	}
+	r.events.publish(Event{Name: now.Name, Kind: kind, Epoch: now.Epoch})
 }
 
 // A start has its slot until its initial objects are there, a first contact as long as a healthy API server responds.

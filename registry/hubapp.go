@@ -148,7 +148,7 @@ func (g *hubGraph) fx(l *hubpart.Run) fx.Option {
 		}
 	}
 	options := []fx.Option{
-		l.Options(),
+		l.GraphOptions(),
 		fx.Provide(func() partValues { return g.values(l) }),
 	}
 	if g.options.HubParts.Provide != nil {
@@ -160,15 +160,15 @@ func (g *hubGraph) fx(l *hubpart.Run) fx.Option {
 }
 
 func (g *hubGraph) values(l *hubpart.Run) partValues {
-	mgr, config := l.Values()
+	mgr := l.Manager
 	traces := g.options.Traces
 	if traces == nil {
 		traces = noop.NewTracerProvider()
 	}
 	return partValues{
 		Registry: g.registry, Manager: mgr, Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(),
-		Cluster: mgr, Cache: mgr.GetCache(), Config: rest.CopyConfig(config), Scheme: l.OwnScheme,
-		RESTMapper: mgr.GetRESTMapper(), EventRecorder: l.Events(), Logger: g.log, Metrics: l.Collectors, Traces: traces,
+		Cluster: mgr, Cache: mgr.GetCache(), Config: rest.CopyConfig(l.Contained.Config), Scheme: l.Scheme,
+		RESTMapper: mgr.GetRESTMapper(), EventRecorder: &l.Events, Logger: g.log, Metrics: l.Collectors, Traces: traces,
 		SetDegraded: l.SetDegraded, Deletes: l.Limiter(), Options: g.options,
 	}
 }

@@ -33,10 +33,10 @@ func (r *Registry) newHubObjects(o Options) *hubobjects.Pool {
 	})
 }
 
-func (g appGraph) hubObjectsOf(e *app.Epoch, m catalog.Choice) *hubobjects.Source {
-	declared, guard := declarationAt(m), e.Guard(m.Name)
+func (g appGraph) hubObjectsOf(l *app.Life, m catalog.Choice) *hubobjects.Source {
+	declared, guard := declarationAt(m), l.Guard(m.Name)
 	return g.hubObjects.Source(hubobjects.Binding{
-		Context: e.Context(), Namespaces: declared.namespaces,
+		Context: l.Context(), Namespaces: declared.namespaces,
 		Refuses: func(resource schema.GroupResource, namespace string) error {
 			of := requestinfo.Info{Group: resource.Group, Resource: resource.Resource, Namespace: namespace}
 			if permission := declared.lacks(true, of, "get", "list", "watch"); permission != "" {
@@ -44,11 +44,11 @@ func (g appGraph) hubObjectsOf(e *app.Epoch, m catalog.Choice) *hubobjects.Sourc
 			}
 			return nil
 		},
-		AddSource: func(blind func(time.Time) string) { e.AddSource(m.Name, blind) },
-		Blocked:   e.Blocked,
+		AddSource: func(blind func(time.Time) string) { l.AddSource(m.Name, blind) },
+		Blocked:   l.Blocked,
 		Go: func(ctx context.Context, kind, what string, run func()) bool {
 			cache.Awaits(ctx, kind, what)
-			return e.Go(run)
+			return l.Go(run)
 		},
 		Call: func(f func()) {
 			if !guard.IsBroken() {

@@ -7,12 +7,10 @@ import (
 	"net/http"
 
 	"go.uber.org/fx"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/clusterfx/clusterfx/registry/internal/catalog"
 	"github.com/clusterfx/clusterfx/registry/internal/hubpart"
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
-	"github.com/clusterfx/clusterfx/registry/liveness"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -100,9 +98,4 @@ func (r *Registry) hubPartStates() []telemetry.HubPart {
 		all = append(all, telemetry.HubPart{Module: one.Module, State: one.State, Zombies: one.Zombies})
 	}
 	return all
-}
-
-// WatchProgress makes and watches a controller's queue. ctrl.Request needs no call; without a hub part it returns inner.
-func WatchProgress[request comparable](manager ctrl.Manager, controller string, inner liveness.NewQueue[request]) liveness.NewQueue[request] {
-	return hubpart.WatchProgress(manager, controller, inner)
 }

@@ -60,7 +60,7 @@ func TestRegistry_Queues(t *testing.T) {
 	expectState(t, r, "one", state.StateReady, state.ReasonReady)
 	got := map[string]int{}
 	for range 3 {
-		if q := <-types; !strings.HasPrefix(q, "*queue.Queue[") {
+		if q := <-types; !strings.HasPrefix(q, "*contain.Queue[") {
 			t.Errorf("queue: got %s, want the queue of the registry", q)
 		}
 		got[<-reconciled]++

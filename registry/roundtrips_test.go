@@ -199,13 +199,13 @@ func TestRegistry_RoundTripsBeforeTheFirstList(t *testing.T) {
 	}
 }
 
-// The same from the return of an unreachable remote: on a connection that works the identity comes first, on a new one everything is
-// sent at once.
+// The same from the return of an unreachable remote: on a connection that works the identity comes first, on a new one the health is
+// asked beside it. The app asks which kinds the remote serves.
 func TestRegistry_RoundTripsAfterAnOutage(t *testing.T) {
 	t.Parallel()
 	t.Run("503", func(t *testing.T) {
 		t.Parallel()
-		expectTrips(t, 2, func() ([][]string, int) {
+		expectTrips(t, 3, func() ([][]string, int) {
 			r, meter := startMetered(t, registry.ModuleOptions{}, nil)
 			untilReady(t, r, meter)
 			meter.set(func(*http.Request) bool { return true }, refuse(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable))
@@ -215,7 +215,7 @@ func TestRegistry_RoundTripsAfterAnOutage(t *testing.T) {
 	})
 	t.Run("refused connections", func(t *testing.T) {
 		t.Parallel()
-		expectTrips(t, 1, func() ([][]string, int) {
+		expectTrips(t, 2, func() ([][]string, int) {
 			r, meter, proxy := startBehindProxy(t, &counter{})
 			untilReady(t, r, meter)
 			must(t, proxy.Set(network.Refuse()))

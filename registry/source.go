@@ -9,7 +9,6 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/clusterfx/clusterfx/registry/internal/actor"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -145,10 +144,10 @@ type EventKind string
 // EventReady: a new epoch lends out its client. EventLost: the epoch that was ready no longer is. EventStopped: the remote is
 // forgotten, because it has left the hub, or another replica runs it; Registry.IsElsewhere tells. EventChanged: any other change.
 const (
-	EventReady   = EventKind(actor.EventReady)
-	EventLost    = EventKind(actor.EventLost)
-	EventStopped = EventKind(actor.EventStopped)
-	EventChanged = EventKind(actor.EventChanged)
+	EventReady   EventKind = "Ready"
+	EventLost    EventKind = "Lost"
+	EventStopped EventKind = "Stopped"
+	EventChanged EventKind = "Changed"
 )
 
 // Event tells that a remote changed. The latest wins, so a slow subscriber costs a map entry for each remote.

@@ -66,11 +66,11 @@ func (r *Registry) WithCluster(
 	if err != nil {
 		return fmt.Errorf("make a client for %s: %w", name, err)
 	}
-	return f(ctx, lentCluster{Cluster: lent.Values().Manager, client: c, by: r.by})
+	return f(ctx, lentCluster{Cluster: lent.Manager, client: c, by: r.by})
 }
 
 // lender returns an error as soon as a stop is posted, although the actor may not have handled it yet.
-func lender(a *actor.Actor) (*app.Epoch, error) {
+func lender(a *actor.Actor) (*app.Life, error) {
 	now := a.Current()
 	if a.StopPosted() {
 		info := now.Status

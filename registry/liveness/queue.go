@@ -4,7 +4,6 @@ package liveness
 
 import (
 	"fmt"
-	"reflect"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -12,7 +11,6 @@ import (
 
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
 // NewQueue makes the queue of a controller, as in controller.TypedOptions.
@@ -25,25 +23,6 @@ func Queue[request comparable](m *Monitor, s Subject) NewQueue[request] {
 	) workqueue.TypedRateLimitingInterface[request] {
 		return priorityqueue.New(name, func(o *priorityqueue.Opts[request]) { o.RateLimiter = limiter })
 	})
-}
-
-// Attach applies Wrap to a built controller before its start, and reports whether it could: whether this is a
-// controller of controller-runtime for such requests. It sets a field of an unexported type, since there is no method.
-func Attach[request comparable](m *Monitor, s Subject, controller manager.Runnable) bool {
-	v := reflect.Indirect(reflect.ValueOf(controller))
-	if v.Kind() != reflect.Struct {
-		return false
-	}
-	field := v.FieldByName("NewQueue")
-	if !field.IsValid() || !field.CanSet() {
-		return false
-	}
-	inner, ok := field.Interface().(NewQueue[request])
-	if !ok || inner == nil {
-		return false
-	}
-	field.Set(reflect.ValueOf(Wrap(m, s, inner)))
-	return true
 }
 
 // Wrap is Queue for a controller whose queue inner makes. A queue without priorities is not watched.

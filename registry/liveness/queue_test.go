@@ -14,7 +14,6 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -24,9 +23,10 @@ import (
 // A controller whose 50 workers all hang is stuck while work waits, until one of them returns. With 49 of them, or
 // without waiting work, it is not.
 func TestQueue_Deadlock(t *testing.T) {
-	withBoth(t, func(t *testing.T, attached bool) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		m, release := running(t, Options{}), make(chan struct{})
-		queue := begin(t, m, attached, 50, func(_ context.Context, r ctrl.Request) (ctrl.Result, error) {
+		queue := begin(t, m, 50, func(_ context.Context, r ctrl.Request) (ctrl.Result, error) {
 			if r.Name != "returns" {
 				<-release
 			}
@@ -55,9 +55,10 @@ func TestQueue_Deadlock(t *testing.T) {
 // A controller whose workers return is not stuck, regardless of the length of its queue and the time of its work: not
 // even if all calls last until their timeout and fail.
 func TestQueue_Busy(t *testing.T) {
-	withBoth(t, func(t *testing.T, attached bool) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		m := running(t, Options{})
-		queue := begin(t, m, attached, 2, func(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+		queue := begin(t, m, 2, func(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 			<-ctx.Done()
 			return ctrl.Result{}, errors.New("it takes too long")
 		})
@@ -78,7 +79,7 @@ func TestQueue_WatchedWhileItWorks(t *testing.T) {
 		m, synced := running(t, Options{}), make(chan struct{})
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		c := newController(t, m, false, 2, func(context.Context, ctrl.Request) (ctrl.Result, error) {
+		c := newController(t, m, 2, func(context.Context, ctrl.Request) (ctrl.Result, error) {
 			return ctrl.Result{}, nil
 		})
 		testkit.Must(t, c.Watch(source.Func(func(context.Context, workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
@@ -108,42 +109,10 @@ func TestQueue_WatchedWhileItWorks(t *testing.T) {
 	})
 }
 
-// Attach refuses controllers whose requests have another type, and runnables that are not controllers.
-func TestAttach_Refuses(t *testing.T) {
-	t.Parallel()
-	m := New(Options{})
-	c, err := controller.NewTypedUnmanaged("typed", controller.TypedOptions[string]{
-		SkipNameValidation: new(true),
-		Reconciler:         reconcile.TypedFunc[string](func(context.Context, string) (ctrl.Result, error) { return ctrl.Result{}, nil }),
-	})
-	testkit.Must(t, err)
-	if Attach[ctrl.Request](m, Subject{}, c) {
-		t.Error("Attach accepts a controller of strings for objects")
-	}
-	if !Attach[string](m, Subject{}, c) {
-		t.Error("Attach refuses a controller of strings for strings")
-	}
-	if Attach[ctrl.Request](m, Subject{}, manager.RunnableFunc(func(context.Context) error { return nil })) {
-		t.Error("Attach accepts a function")
-	}
-}
-
-// withBoth runs a test with a controller as the hub creates it, and with one that is attached later.
-func withBoth(t *testing.T, f func(t *testing.T, attached bool)) {
-	t.Helper()
-	t.Parallel()
-	for kind, attached := range map[string]bool{"made": false, "attached": true} {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) { f(t, attached) })
-		})
-	}
-}
-
 // begin runs a controller until the test ends, and returns its queue.
-func begin(t *testing.T, m *Monitor, attached bool, workers int, f reconcile.Func) workqueue.TypedRateLimitingInterface[ctrl.Request] {
+func begin(t *testing.T, m *Monitor, workers int, f reconcile.Func) workqueue.TypedRateLimitingInterface[ctrl.Request] {
 	t.Helper()
-	c, queues := newController(t, m, attached, workers, f), make(chan workqueue.TypedRateLimitingInterface[ctrl.Request], 1)
+	c, queues := newController(t, m, workers, f), make(chan workqueue.TypedRateLimitingInterface[ctrl.Request], 1)
 	testkit.Must(t, c.Watch(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
 		queues <- queue
 		return nil
@@ -152,20 +121,14 @@ func begin(t *testing.T, m *Monitor, attached bool, workers int, f reconcile.Fun
 	return <-queues
 }
 
-func newController(t *testing.T, m *Monitor, attached bool, workers int, f reconcile.Func) controller.Controller {
+func newController(t *testing.T, m *Monitor, workers int, f reconcile.Func) controller.Controller {
 	t.Helper()
 	o := controller.Options{
 		Reconciler: f, MaxConcurrentReconciles: workers, SkipNameValidation: new(true), ReconciliationTimeout: ReconcileTimeout,
 	}
-	s := Subject{Controller: t.Name()}
-	if !attached {
-		o.NewQueue = Queue[ctrl.Request](m, s)
-	}
+	o.NewQueue = Queue[ctrl.Request](m, Subject{Controller: t.Name()})
 	c, err := controller.NewUnmanaged(t.Name(), o)
 	testkit.Must(t, err)
-	if attached && !Attach[ctrl.Request](m, s, c) {
-		t.Fatal("Attach fails")
-	}
 	return c
 }
 

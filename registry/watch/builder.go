@@ -143,7 +143,6 @@ func (b *Builder) Build(r reconcile.TypedReconciler[Request]) (controller.TypedC
 	if b.options.NewQueue == nil {
 		b.options.NewQueue = NewQueue(nil)
 	}
-	b.options.NewQueue = registry.WatchProgress(b.manager, b.name, b.options.NewQueue)
 	if b.options.LogConstructor == nil {
 		b.options.LogConstructor = logConstructor(b.manager.GetLogger(), b.name)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/app"
 	"github.com/clusterfx/clusterfx/registry/internal/machine"
 	"github.com/clusterfx/clusterfx/registry/internal/probe"
+	"github.com/clusterfx/clusterfx/registry/internal/restmapper"
 	"github.com/clusterfx/clusterfx/registry/internal/startqueue"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -52,13 +53,13 @@ type Actor struct {
 	wants   machine.Want // applied, reduced
 	choosing
 	link, spare *probe.Connection
-	early       map[*probe.Connection]*earlyRequests
+	early       map[*probe.Connection]*restmapper.Early
 	credentials map[string]namedCredential // by fingerprint: the credentials that the machine may name
 	kept        inUse                      // their names
 	published   plainStatus                // the status of the Snapshot
 	cancelTrial context.CancelFunc         // of the trial under way; nil before the first
-	epochs      map[int64]*app.Epoch       // the epochs that the machine knows
-	retired     []*app.Epoch               // replaced epochs that only own leases
+	epochs      map[int64]*app.Life        // the epochs that the machine knows
+	retired     []*app.Life                // replaced epochs that only own leases
 	modules     []state.ModuleStatus       // how the modules of the last epoch ended
 	steps       map[int64][]string         // the cleanup steps of each app that was built, by epoch
 	owed        map[string]bool            // the steps of all apps so far that were not done yet
@@ -76,8 +77,8 @@ func New(host *Common, name state.ClusterName, config state.Desired) *Actor {
 		log:     host.Log.WithValues("cluster", string(name)),
 		config:  config,
 		changed: true,
-		early:   map[*probe.Connection]*earlyRequests{},
-		epochs:  map[int64]*app.Epoch{},
+		early:   map[*probe.Connection]*restmapper.Early{},
+		epochs:  map[int64]*app.Life{},
 		steps:   map[int64][]string{},
 		owed:    map[string]bool{},
 		removal: &Leftover{},
@@ -260,7 +261,7 @@ func (a *Actor) pace(p state.Probe) {
 		if l == nil {
 			continue
 		}
-		known := a.machine.ConnectionTo(l.Endpoint())
+		known := a.machine.ConnectionTo(l.Endpoint)
 		switch {
 		case known == nil || known.Contact != machine.ContactOK || known.Fails > 0:
 			l.SetPace(pace, probe.Urgent)
@@ -307,9 +308,9 @@ func (a *Actor) perform(act machine.Action, now time.Time) {
 		a.link, a.spare = a.spare, nil
 		a.claimAgain()
 	case machine.Start:
-		a.start(act, now, (*app.Epoch).Release)
+		a.start(act, now, (*app.Life).Release)
 	case machine.Prepare:
-		a.start(act, now, (*app.Epoch).Hold)
+		a.start(act, now, (*app.Life).Hold)
 	case machine.Release:
 		a.owe(a.steps[act.Epoch])
 		a.work.Go(a.epochs[act.Epoch].Release) // it calls the modules' collectors

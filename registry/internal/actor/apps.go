@@ -23,12 +23,12 @@ import (
 // runs in a goroutine that the actor owns, and posts a fact.
 
 // start calls first with the epoch before that.
-func (a *Actor) start(act machine.Action, now time.Time, first func(*app.Epoch)) {
+func (a *Actor) start(act machine.Action, now time.Time, first func(*app.Life)) {
 	l := a.link
-	if l == nil || l.Endpoint() != act.Endpoint {
+	if l == nil || l.Endpoint != act.Endpoint {
 		l = a.spare
 	}
-	number, redact := act.Epoch, a.host.Connections.Redact(l.Transport())
+	number, redact := act.Epoch, a.host.Connections.Redact(l.Transport)
 	e := app.New(a.host.Apps, a.optionsFor(l, number, redact, now))
 	first(e)
 	a.epochs[number] = e
@@ -60,29 +60,33 @@ func (a *Actor) start(act machine.Action, now time.Time, first func(*app.Epoch))
 
 func (a *Actor) optionsFor(l *probe.Connection, number int64, redact func(string) string, now time.Time) app.Options {
 	host, name := a.host, a.name
-	run, modules := a.selection.Run, a.selection.Names()
+	run := a.selection.Run
 	status := a.describe(now)
 	status.Epoch = number
 	return app.Options{
 		Name: name, Number: number, Log: logsink.Redact(a.log.WithValues("epoch", number), redact),
-		Desired: a.applied.WithDefaults(), Base: l.Transport(), LastReceived: l.LastReceived(), Doubt: l.Doubt, Rank: a.rank(),
-		Early: a.takeEarly(l), Unstreamed: a.unstreamed.At(l.Endpoint(), status.Version),
-		HubTransport: host.HubTransport(name), Modules: modules,
-		Filters: func() []app.ModuleFilters { return filtersOf(host.Modules.Configured(run)) },
-		Graph:   host.Graph(Start{Selection: a.selection, Status: status, Facts: &a.facts, Redact: redact}),
-		Middleware: func(next http.RoundTripper) http.RoundTripper {
-			return host.Middleware.Wrap(name, a.latest.Load, next)
-		},
+		Desired: a.applied.WithDefaults(), ModuleNames: a.selection.Names(), Unstreamed: a.unstreamed.At(l.Endpoint, status.Version),
+		Filters:    func() []app.ModuleFilters { return filtersOf(host.Modules.Configured(run)) },
 		Undeclared: host.Undeclared(run, a.applied.Labels),
 		Missed:     a.preflightNow,
 		Changed:    func() { a.noteWaiting(number) },
-		Built: func(steps []string) {
-			a.do(func() {
-				a.steps[number] = steps
-				a.owe(steps)
-				a.host.steps.note(steps)
-				a.learn(machine.AppBuilt{Epoch: number, Steps: len(steps)})
-			})
+		Remote: &app.Remote{
+			Base: l.Transport, LastReceived: &l.LastReceived, Doubt: l.Doubt, Rank: a.rank(), Early: a.takeEarly(l),
+			HubTransport: host.HubTransport(name),
+			Graph:        host.Graph(Start{Selection: a.selection, Status: status, Facts: &a.facts, Redact: redact}),
+			Middleware: func(next http.RoundTripper) http.RoundTripper {
+				return host.Middleware.Wrap(name, a.latest.Load, next)
+			},
+			Built: func(steps []string) {
+				a.do(func() {
+					a.steps[number] = steps
+					a.owe(steps)
+					for _, name := range steps {
+						a.host.steps.Store(name, nil)
+					}
+					a.learn(machine.AppBuilt{Epoch: number, Steps: len(steps)})
+				})
+			},
 		},
 	}
 }
@@ -128,7 +132,7 @@ func (a *Actor) stopEpoch(number int64) {
 	})
 }
 
-func (a *Actor) waitFor(e *app.Epoch) {
+func (a *Actor) waitFor(e *app.Life) {
 	patience := time.NewTimer(a.host.Apps.Limits.StopTimeout)
 	defer patience.Stop()
 	select {
@@ -141,7 +145,7 @@ func (a *Actor) waitFor(e *app.Epoch) {
 }
 
 // release drops a reference, so that the caches of the epoch can be freed.
-func (a *Actor) release(e *app.Epoch) {
+func (a *Actor) release(e *app.Life) {
 	if e.Number == a.machine.Latest().Epoch {
 		a.modules = a.modulesIn(e)
 	}
@@ -180,7 +184,7 @@ func (a *Actor) retire(number int64) {
 		e.Stop(app.ErrReplaced)
 		a.waitFor(e)
 		a.do(func() {
-			a.retired = slices.DeleteFunc(a.retired, func(other *app.Epoch) bool { return other == e })
+			a.retired = slices.DeleteFunc(a.retired, func(other *app.Life) bool { return other == e })
 		})
 	})
 }
@@ -263,7 +267,10 @@ func (a *Actor) left() Leftover {
 	left := *a.removal
 	var built bool
 	if left.Steps, built = a.steps[a.machine.App.Epoch]; !built && a.machine.KnownID() != "" && !a.wants.IdentifyOnly {
-		left.Steps = a.host.steps.list()
+		a.host.steps.Range(func(name, _ any) bool {
+			left.Steps = append(left.Steps, name.(string))
+			return true
+		})
 	}
 	left.Steps = slices.Compact(slices.Sorted(slices.Values(slices.AppendSeq(slices.Clone(left.Steps), maps.Keys(a.owed)))))
 	switch {
@@ -278,9 +285,9 @@ func (a *Actor) left() Leftover {
 	return left
 }
 
-func (a *Actor) leaveBehind(e *app.Epoch) {
+func (a *Actor) leaveBehind(e *app.Life) {
 	a.log.Info("An app did not end in time and is left behind; it is fenced and can reach nothing",
-		"epoch", e.Number, "goroutines", e.Contained().Goroutines())
+		"epoch", e.Number, "goroutines", e.Contained.Goroutines())
 	a.host.Zombies.Add(1)
 	a.host.Apps.Metrics.AddZombies(string(a.name), 1)
 	a.post(machine.ZombiesChanged{By: 1})

@@ -3,9 +3,7 @@
 package actor
 
 import (
-	"maps"
 	"net/http"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -51,10 +49,10 @@ type Common struct {
 	// again.
 	Forget func(a *Actor, last func()) bool
 	// Changed is called after a change of a remote. It must return at once.
-	Changed func(Event)
+	Changed func(before, after *Snapshot)
 	Zombies atomic.Int64
 
-	steps stepNames
+	steps sync.Map // the names of the cleanup steps of all apps so far
 }
 
 // Start describes a new app.
@@ -64,24 +62,6 @@ type Start struct {
 	Facts     *Facts
 	Redact    func(text string) string
 }
-
-// Event says that a remote has changed.
-type Event struct {
-	Name  state.ClusterName
-	Kind  EventKind
-	Epoch int64
-}
-
-// EventKind is the kind of a change. registry.EventKind has the same values and describes them.
-type EventKind string
-
-// Kinds of events.
-const (
-	EventReady   EventKind = "Ready"
-	EventLost    EventKind = "Lost"
-	EventStopped EventKind = "Stopped"
-	EventChanged EventKind = "Changed"
-)
 
 // Leftover is the work that the removal of a remote leaves undone. registry.AbandonedError describes the fields.
 type Leftover struct {
@@ -98,27 +78,4 @@ func filtersOf(modules []catalog.Choice) []app.ModuleFilters {
 		filters = append(filters, app.ModuleFilters{Module: m.Name, Filters: m.Filters()})
 	}
 	return filters
-}
-
-// stepNames are the cleanup steps of all apps of the hub so far.
-type stepNames struct {
-	mu    sync.Mutex // protects names
-	names map[string]bool
-}
-
-func (s *stepNames) note(names []string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.names == nil {
-		s.names = map[string]bool{}
-	}
-	for _, name := range names {
-		s.names[name] = true
-	}
-}
-
-func (s *stepNames) list() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Sorted(maps.Keys(s.names))
 }

@@ -7,13 +7,10 @@ import (
 	"maps"
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/clusterfx/clusterfx/registry/internal/machine"
 	"github.com/clusterfx/clusterfx/registry/internal/probe"
 	"github.com/clusterfx/clusterfx/registry/internal/startqueue"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
-	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // namedCredential has the name that its author gave it.
@@ -60,7 +57,7 @@ func (a *Actor) try(act machine.Action) {
 	connection := kubeconfig.Connection{Endpoint: a.applied.Endpoint, Credential: a.credentials[act.Credential].Credential}
 	transport, err := kubeconfig.NewTransport(connection, a.host.Policy)
 	if err != nil {
-		fact.Refused, fact.Failed = true, conditionOf(err)
+		fact.Refused, fact.Failed = true, probe.ConditionOf(err)
 		a.post(fact)
 		return
 	}
@@ -78,7 +75,7 @@ func (a *Actor) try(act machine.Action) {
 		transport.Close()
 		if ctx.Err() == nil {
 			a.do(func() {
-				a.takeTrial(machine.Tried{Probed: factOf(tried.Outcome), Questions: tried.Questions, Missing: tried.Missing})
+				a.takeTrial(tried)
 			})
 		}
 	})
@@ -98,22 +95,4 @@ func (a *Actor) takeTrial(f machine.Tried) {
 	if t := &a.machine.Trial; !f.OK || !t.Accepted {
 		a.log.V(1).Info("The new credential is not in use", "reason", t.Why.Reason, "error", t.Why.Message)
 	}
-}
-
-func conditionOf(err error) state.Condition {
-	reason, message := kubeconfig.Classify(err)
-	return state.Condition{Status: metav1.ConditionFalse, Reason: reason, Message: message}
-}
-
-// factOf does not know the holder of the id yet.
-func factOf(p probe.Outcome) machine.Probed {
-	f := machine.Probed{
-		Endpoint: p.Endpoint, Credential: p.Credential, OK: p.OK, Refused: p.Refused, Fatal: p.Reason == state.ReasonUnauthorized,
-		Throttled: p.Reason == state.ReasonThrottled,
-		ID:        p.ID, Version: p.Version,
-	}
-	if !p.OK {
-		f.Failed = state.Condition{Status: metav1.ConditionFalse, Reason: p.Reason, Message: p.Message}
-	}
-	return f
 }

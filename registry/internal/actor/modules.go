@@ -110,11 +110,11 @@ func (a *Actor) inquire() {
 		if l == nil {
 			continue
 		}
-		if known := a.machine.ConnectionTo(l.Endpoint()); known != nil && known.Contact == machine.ContactOK {
+		if known := a.machine.ConnectionTo(l.Endpoint); known != nil && known.Contact == machine.ContactOK {
 			l.Preflight(a.questions, func(f *machine.PreflightResult) {
 				a.do(func() {
 					if a.link == l || a.spare == l {
-						a.learn(machine.PreflightDone{Endpoint: l.Endpoint(), Result: f})
+						a.learn(machine.PreflightDone{Endpoint: l.Endpoint, Result: f})
 					}
 				})
 			})
@@ -167,7 +167,7 @@ func (a *Actor) moduleInfos() []state.ModuleStatus {
 
 // modulesIn keeps a failed module Failed until it runs, so that one that is started every few seconds does not look
 // healthy in between; the others are Stopped with the app. An app that does not run has no controllers.
-func (a *Actor) modulesIn(e *app.Epoch) []state.ModuleStatus {
+func (a *Actor) modulesIn(e *app.Life) []state.ModuleStatus {
 	infos, runs := e.Modules(), a.machine.Latest().Runs()
 	for i := range infos {
 		if !runs {

@@ -20,7 +20,7 @@ import (
 type Snapshot struct {
 	Status state.Status
 	// Epoch lends out its clients; nil unless the remote is Ready.
-	Epoch  *app.Epoch
+	Epoch  *app.Life
 	Redact func(text string) string
 	// Changed is closed when this Snapshot has been replaced.
 	Changed chan struct{}
@@ -67,7 +67,7 @@ func (a *Actor) describePlain(now time.Time) state.Status {
 	info.Name, info.Labels, info.Annotations = a.name, a.applied.Labels, a.applied.Annotations
 	info.Server, info.Revision, info.Owner = a.applied.Endpoint.Server, a.applied.Revision, a.applied.Owner
 	if a.link != nil {
-		info.Server = a.link.Server()
+		info.Server = a.link.Server
 		info.CredentialName = a.credentials[a.machine.Connection.Credential].name
 	}
 	info.Modules, info.Authorized = a.moduleInfos(), a.authorized()
@@ -89,7 +89,7 @@ func (a *Actor) redactor() func(string) string {
 	for _, l := range []*probe.Connection{a.link, a.spare} {
 		if l != nil {
 			next := redact
-			redact = func(text string) string { return next(l.Transport().Redact(text)) }
+			redact = func(text string) string { return next(l.Transport.Redact(text)) }
 		}
 	}
 	return redact
@@ -141,17 +141,5 @@ func (a *Actor) publish(now time.Time, over bool) {
 	}
 	a.current.Store(after)
 	close(before.Changed)
-	a.host.Changed(Event{Name: a.name, Kind: kindOfChange(before, after), Epoch: info.Epoch})
-}
-
-func kindOfChange(before, after *Snapshot) EventKind {
-	switch {
-	case after.Status.State == state.StateStopped:
-		return EventStopped
-	case after.Epoch != nil && after.Epoch != before.Epoch:
-		return EventReady
-	case after.Epoch == nil && before.Epoch != nil:
-		return EventLost
-	}
-	return EventChanged
+	a.host.Changed(before, after)
 }

@@ -34,19 +34,19 @@ func (l *Life) NewCache(config *rest.Config, o ctrlcache.Options) (ctrlcache.Cac
 	}
 	l.cache.Store(c)
 	l.Metrics.FollowCache(l.ctx, string(l.Name), figuresOf(c))
-	return c.As("", l.guard("", l.Log), false), nil
+	return c.As("", l.Guard(""), false), nil
 }
 
 func (l *Life) cacheOptions() cache.Options {
 	return cache.Options{
-		Context: l.ctx, Scheme: l.Scheme, Log: l.Log, Timeout: l.Timeout, Meter: l.intake, Unstreamed: l.Unstreamed,
+		Context: l.ctx, Scheme: l.Scheme, Log: l.Log, Timeout: l.Desired.Client.Timeout, Meter: l.intake, Unstreamed: l.Unstreamed,
 		Limits: cache.Limits{
 			MaxObjects: int64(l.Limits.MaxObjects), MaxBytes: int64(l.Limits.MaxCacheBytes),
 			StaleAfter: l.Limits.StaleAfter, StaleTolerance: l.Limits.StaleTolerance,
 			Handling: l.Limits.ReconcileTimeout, Sync: l.Limits.SyncTimeout,
 		},
-		Blocked: l.tracker.blocked, Missed: l.Missed, Stale: l.tracker.changed, Fail: l.cacheFailed,
-		Goroutines: l.contained.Goroutines, Reader: readerIn, Undeclared: l.Undeclared,
+		Blocked: l.Blocked, Missed: l.Missed, Stale: l.tracker.changed, Fail: l.cacheFailed,
+		Goroutines: l.Contained.Goroutines, Reader: readerIn, Undeclared: l.Undeclared,
 	}
 }
 
@@ -89,7 +89,7 @@ func (l *Life) addFilters(c *cache.Cache) error {
 		return nil
 	}
 	for _, m := range l.Filters() {
-		by := l.guard(m.Module, l.Log.WithValues("module", m.Module))
+		by := contain.NewContainer(l.Contained, m.Module, l.Log.WithValues("module", m.Module))
 		if err := c.AddFilters(m.Module, m.Filters, by.Transform); err != nil {
 			return &ModuleError{Module: m.Module, Reason: state.ReasonBuildFailed, Err: fmt.Errorf("cache filters: %w", err)}
 		}

@@ -22,16 +22,16 @@ type CleanupStep struct {
 }
 
 // SetSteps receives the cleanup steps of all modules when the graph is built.
-func (e *Epoch) SetSteps(steps []CleanupStep) {
-	e.steps = slices.SortedFunc(slices.Values(steps), func(a, b CleanupStep) int {
+func (l *Life) SetSteps(steps []CleanupStep) {
+	l.steps = slices.SortedFunc(slices.Values(steps), func(a, b CleanupStep) int {
 		return cmp.Or(cmp.Compare(a.Order, b.Order), cmp.Compare(a.Name, b.Name))
 	})
 }
 
 // Steps returns the names of the cleanup steps, in their order. Call it when the graph is built.
-func (e *Epoch) Steps() []string {
+func (l *Life) Steps() []string {
 	var names []string
-	for _, s := range e.steps {
+	for _, s := range l.steps {
 		names = append(names, s.Name)
 	}
 	return names
@@ -42,17 +42,17 @@ func (e *Epoch) Steps() []string {
 //
 // A step that fails because the gate has refused a write runs again when the gate is open. If ctx ends before that, the
 // error closed is that of the gate.
-func (e *Epoch) Clean(ctx context.Context) (left []string, closed error) {
-	atMost := e.Limits.StopTimeout / 2
+func (l *Life) Clean(ctx context.Context) (left []string, closed error) {
+	atMost := l.Limits.StopTimeout / 2
 	if deadline, ok := ctx.Deadline(); ok {
 		atMost = min(atMost, time.Until(deadline))
 	}
-	e.permission.Close(atMost)
-	e.cleaning.Store(true)
-	for i, step := range e.steps {
-		refused, err := e.cleanOne(ctx, step, len(e.steps)-i)
+	l.Contained.Gate.Close(atMost)
+	l.cleaning.Store(true)
+	for i, step := range l.steps {
+		refused, err := l.cleanOne(ctx, step, len(l.steps)-i)
 		if err != nil {
-			e.Log.Error(err, "A cleanup step was not done", "step", step.Name)
+			l.Log.Error(err, "A cleanup step was not done", "step", step.Name)
 			left = append(left, step.Name)
 		}
 		if refused != nil {
@@ -62,44 +62,41 @@ func (e *Epoch) Clean(ctx context.Context) (left []string, closed error) {
 	return left, closed
 }
 
-// refusal is a write that the gate has refused.
-type refusal struct{ err error }
-
 // Refused returns the error with which the gate has refused a write, if that may be why the app has failed with err: err says
 // it, the app was not ready yet, or the gate is closed now.
-func (e *Epoch) Refused(wasReady bool, err error) error {
-	last := e.refused.Load()
+func (l *Life) Refused(wasReady bool, err error) error {
+	last := l.refused.Load()
 	if last == nil {
 		return nil
 	}
-	_, closed := e.Gate(e.Name)
+	_, closed := l.Gate(l.Name)
 	var refused *transport.RefusedError
 	if wasReady && closed == nil && !errors.As(err, &refused) {
 		return nil
 	}
-	return last.err
+	return *last
 }
 
 // cleanOne runs one step until it fails for another reason than the gate. The error closed is that of the gate if ctx
 // ends first.
-func (e *Epoch) cleanOne(ctx context.Context, step CleanupStep, left int) (closed, err error) {
+func (l *Life) cleanOne(ctx context.Context, step CleanupStep, left int) (closed, err error) {
 	for {
-		before := e.refused.Load()
-		err = e.try(ctx, step, left)
-		after := e.refused.Load()
+		before := l.refused.Load()
+		err = l.try(ctx, step, left)
+		after := l.refused.Load()
 		switch {
 		case err == nil:
 			return nil, nil
 		case after != before:
-			closed = after.err
+			closed = *after
 		case ctx.Err() == nil:
 			return nil, err
 		}
 		if ctx.Err() != nil || closed == nil {
 			return closed, err // The gate has used up the time, if it has refused a write.
 		}
-		e.Log.V(1).Info("A cleanup step waits, because this hub may not write", "step", step.Name, "gate", closed.Error())
-		if !e.awaitGate(ctx) {
+		l.Log.V(1).Info("A cleanup step waits, because this hub may not write", "step", step.Name, "gate", closed.Error())
+		if !l.awaitGate(ctx) {
 			return closed, err
 		}
 	}
@@ -109,7 +106,7 @@ func (e *Epoch) cleanOne(ctx context.Context, step CleanupStep, left int) (close
 const gateEvery = 100 * time.Millisecond
 
 // awaitGate waits, for a moment at least, until the gate is open. It returns false if ctx ends before that.
-func (e *Epoch) awaitGate(ctx context.Context) (open bool) {
+func (l *Life) awaitGate(ctx context.Context) (open bool) {
 	again := time.NewTicker(gateEvery)
 	defer again.Stop()
 	for {
@@ -118,25 +115,25 @@ func (e *Epoch) awaitGate(ctx context.Context) (open bool) {
 		case <-ctx.Done():
 			return false
 		}
-		if _, err := e.Gate(e.Name); err == nil {
+		if _, err := l.Gate(l.Name); err == nil {
 			return true
 		}
 	}
 }
 
 // try runs a step once, within its share of the time that is left for it and the steps after it.
-func (e *Epoch) try(ctx context.Context, step CleanupStep, left int) error {
+func (l *Life) try(ctx context.Context, step CleanupStep, left int) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("there was no time left: %w", context.Cause(ctx))
 	}
 	if step.Run == nil {
 		return errors.New("the step has no Run")
 	}
-	if !e.hooks.hold() {
+	if !l.hooks.hold() {
 		return errors.New("the app has ended")
 	}
-	defer e.hooks.running.Done()
+	defer l.hooks.running.Done()
 	ctx, cancel := shareOf(ctx, left)
 	defer cancel()
-	return e.hooks.run(ctx, step.Run, nil)
+	return l.hooks.run(ctx, step.Run, nil)
 }

@@ -6,161 +6,175 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-	ctrl "sigs.k8s.io/controller-runtime"
-	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	"github.com/clusterfx/clusterfx/internal/evidence"
 	"github.com/clusterfx/clusterfx/registry/deletes"
 	"github.com/clusterfx/clusterfx/registry/internal/cache"
+	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/internal/deletions"
+	"github.com/clusterfx/clusterfx/registry/internal/logsink"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 	"github.com/clusterfx/clusterfx/registry/internal/restmapper"
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Values are made before the graph. The manager has the others.
-type Values struct {
-	Manager   ctrl.Manager
-	Cache     ctrlcache.Cache
-	Config    *rest.Config
-	HubClient client.Client
-}
-
-// Values returns the values of the Epoch. Call it in Options.Graph or after the Epoch is ready.
-func (e *Epoch) Values() Values { return e.values }
-
 // connect's first requests end with ctx, the context of the start; later requests do not.
-func (e *Epoch) connect(ctx context.Context) error {
-	limiter := rate.NewLimiter(rate.Limit(e.options.Desired.Client.QPS), e.options.Desired.Client.Burst)
+func (l *Life) connect(ctx context.Context) error {
+	limiter := rate.NewLimiter(rate.Limit(l.Desired.Client.QPS), l.Desired.Client.Burst)
 	// The hub's own code sends requests with it, too.
-	config := e.configFor(e.ctx, e.options.Base, limiter)
-	var err error
-	e.mapper, err = e.Mappings.NewMapper(ctx, e.ctx, restmapper.Remote{
-		Host: config.Host, Client: &http.Client{Transport: config.Transport}, Early: e.options.earlyDocuments(),
+	config := l.configFor(l.ctx, l.Remote.Base, limiter)
+	mapper, err := l.Mappings.NewMapper(ctx, l.ctx, restmapper.Remote{
+		Host: config.Host, Client: &http.Client{Transport: config.Transport}, Early: l.Remote.Early,
 	})
 	if err != nil {
 		return &remoteError{err}
 	}
-	work := e.configFor(e.work, e.options.Base, limiter)
-	inner, err := e.newManager(config, work)
+	work := l.configFor(l.work, l.Remote.Base, limiter)
+	// The same messages of each remote's manager are for debugging only.
+	err = l.MakeManager(config, mapper, logsink.QuietAfter(l.Contained.Gate.Ended, l.Log), func(o *cluster.Options) {
+		o.NewClient = l.newClients(work)
+	})
 	if err != nil {
-		return fmt.Errorf("build the manager: %w", err)
+		return err
 	}
-	mgr := cache.CheckedManager{Manager: inner}
-	hub, err := e.hubClient()
+	l.Manager = cache.CheckedManager{Manager: l.manager}
+	l.Contained.Config = work
+	l.HubClient, err = l.hubClient()
 	if err != nil {
 		return fmt.Errorf("build the client for the hub: %w", err)
 	}
-	e.contained.Config = work
-	e.values = Values{Manager: mgr, Cache: mgr.GetCache(), Config: work, HubClient: hub}
-	e.SetRecorder(mgr)
 	return nil
 }
 
 // gateOfRemote may be nil. It records the refusals.
-func (e *Epoch) gateOfRemote() func() (term int64, err error) {
-	if e.Gate == nil {
+func (l *Life) gateOfRemote() func() (term int64, err error) {
+	if l.Gate == nil {
 		return nil
 	}
 	return func() (int64, error) {
-		term, err := e.Gate(e.Name)
+		term, err := l.Gate(l.Name)
 		if err != nil {
-			e.refused.Store(&refusal{err})
+			l.refused.Store(&err)
 		}
 		return term, err
 	}
 }
 
-// remote is the target of deletes in the remote.
-func (e *Epoch) remote() deletions.Target {
+// target is that of deletes in the remote or, for a hub part, in the hub.
+func (l *Life) target() deletions.Target {
+	if l.Remote == nil {
+		return l.targetInHub()
+	}
 	return deletions.Target{
-		Name: e.Name, UID: e.options.Desired.Owner.UID, Labels: e.options.Desired.Labels, Blind: e.Blind, Term: e.gateOfRemote(),
-		Judge: &e.parents,
+		Name: l.Name, UID: l.Desired.Owner.UID, Labels: l.Desired.Labels, Blind: l.Blind, Term: l.gateOfRemote(), Judge: &l.parents,
 	}
 }
 
-// Limiter counts deletes of entities as those in the remote, and declares those of cleanup steps.
-func (e *Epoch) Limiter() deletes.Limiter {
-	return epochLimiter{deletions.Limiter{Guard: e.Deletes, Target: e.remote()}, e}
+func (l *Life) targetInHub() deletions.Target { return deletions.Target{Judge: &l.parents} }
+
+// Limiter counts deletes of entities as those in the remote, and declares those of cleanup steps. Those of a hub part are
+// in the hub.
+func (l *Life) Limiter() deletes.Limiter {
+	return lifeLimiter{deletions.Limiter{Guard: l.Deletes, Target: l.target()}, l}
 }
 
-type epochLimiter struct {
+type lifeLimiter struct {
 	deletions.Limiter
-	epoch *Epoch
+	life *Life
 }
 
-func (l epochLimiter) Admit(ctx context.Context, what schema.GroupResource, name string, uid types.UID) (func(deleted bool), error) {
-	if l.epoch.cleaning.Load() {
+func (l lifeLimiter) Admit(ctx context.Context, what schema.GroupResource, name string, uid types.UID) (func(deleted bool), error) {
+	if l.life.cleaning.Load() {
 		ctx = deletes.OnPurpose(ctx, deletes.Evidence{Kind: deletes.KindCleanup})
 	}
 	return l.Limiter.Admit(ctx, what, name, uid)
 }
 
+// Deleting decides the deletes in the remote or, for a hub part, in the hub.
+func (l *Life) Deleting() transport.Interceptor { return l.deletesIn(l.target()) }
+
 // deletesIn declares all deletes of cleanup steps in the remote, whatever their context. The end of one Cluster is no
 // evidence about objects in the hub.
-func (e *Epoch) deletesIn(target deletions.Target) transport.Interceptor {
+func (l *Life) deletesIn(target deletions.Target) transport.Interceptor {
 	return func(r *http.Request, send func(*http.Request) (*http.Response, error)) (*http.Response, error) {
-		if e.cleaning.Load() && target.Name != "" {
+		if l.cleaning.Load() && target.Name != "" {
 			r = r.WithContext(deletes.OnPurpose(r.Context(), deletes.Evidence{Kind: deletes.KindCleanup}))
 		}
-		return e.Deletes.RoundTrip(target, r, send)
+		return l.Deletes.RoundTrip(target, r, send)
 	}
 }
 
-// homes are the API servers that may have the parent of an object that the app deletes.
-func (e *Epoch) homes() []evidence.Home {
-	remote := e.values.Manager.GetAPIReader()
+// homes are the API servers that may have the parent of an object that the App deletes.
+func (l *Life) homes() []evidence.Home {
+	if l.Remote == nil {
+		return []evidence.Home{{Objects: l.HubPlace.Reader, Place: l.HubPlace}}
+	}
+	remote := l.Manager.GetAPIReader()
 	return []evidence.Home{
-		{Objects: remote, Place: evidence.Place{Reader: remote, Mapper: e.mapper}},
-		{Objects: e.values.HubClient, Place: e.HubPlace},
+		{Objects: remote, Place: evidence.Place{Reader: remote, Mapper: l.Manager.GetRESTMapper()}},
+		{Objects: l.HubClient, Place: l.HubPlace},
 	}
 }
 
 // configFor is for clients whose requests a fence ends, by way of base. All clients of an app share one limiter.
-func (e *Epoch) configFor(fence context.Context, base http.RoundTripper, limiter *rate.Limiter) *rest.Config {
+func (l *Life) configFor(fence context.Context, base http.RoundTripper, limiter *rate.Limiter) *rest.Config {
 	c := &transport.Chain{
-		Base: base, Fence: fence, Gate: e.gateOfRemote(), Writes: e.Writes.Of(string(e.Name)),
-		UserAgent:   e.userAgent(),
-		RateLimiter: limiter, Timeout: e.options.Desired.Client.Timeout,
-		Meter: e.intake, Buffers: e.Buffers, Heard: e.options.LastReceived, Doubt: e.options.Doubt, Traffic: e.traffic,
-		Intercept: e.Tracer.Requests(string(e.Name), telemetry.ToRemote),
-		Deletes:   e.deletesIn(e.remote()),
+		Base: base, Fence: fence, Gate: l.gateOfRemote(), Writes: l.Writes.Of(string(l.Name)),
+		UserAgent:   l.userAgent(),
+		RateLimiter: limiter, Timeout: l.Desired.Client.Timeout,
+		Meter: l.intake, Buffers: l.Buffers, Heard: l.Remote.LastReceived, Doubt: l.Remote.Doubt, Traffic: l.Metrics.Traffic(string(l.Name)),
+		Intercept: l.Tracer.Requests(string(l.Name), telemetry.ToRemote),
+		Deletes:   l.Deleting(),
 	}
-	c.Middleware = e.options.Middleware(c.BelowMiddleware())
-	config := kubeconfig.RESTConfig(e.options.Desired.Endpoint, c)
-	config.UserAgent = e.userAgent()
+	c.Middleware = l.Remote.Middleware(c.BelowMiddleware())
+	config := kubeconfig.RESTConfig(l.Desired.Endpoint, c)
+	config.UserAgent = l.userAgent()
 	config.WarningHandlerWithContext = rest.NoWarnings{} // A remote could fill the hub's log with them.
 	return config
 }
 
+// NewEarly returns discovery documents to request before the app of a remote starts, with the limits that the app will have.
+func (h *Common) NewEarly(name state.ClusterName, d state.Desired, base http.RoundTripper) *restmapper.Early {
+	config := kubeconfig.RESTConfig(d.Endpoint, &transport.Chain{
+		Base: base, Fence: h.Root, UserAgent: fmt.Sprintf("clusterfx/%s/%s/discovery", h.Replica, name),
+		Timeout: d.Client.Timeout, Meter: meter.NewLimiter(h.Schemas, int64(h.Limits.MaxCacheBytes)),
+		Traffic: h.Metrics.Traffic(string(name)), Intercept: h.Tracer.Requests(string(name), telemetry.ToRemote),
+	})
+	return h.Mappings.NewEarly(config.Host, &http.Client{Transport: config.Transport})
+}
+
 // newClients makes the client of the modules, with their fence, and keeps functions for the clients of leases, and for
 // those that read from filtered caches.
-func (e *Epoch) newClients(work *rest.Config) client.NewClientFunc {
+func (l *Life) newClients(work *rest.Config) client.NewClientFunc {
 	return func(config *rest.Config, o client.Options) (client.Client, error) {
-		e.lend = sync.OnceValues(func() (client.Client, error) { return cache.NewCheckedClient(client.New(config, o)) })
 		ofModules := o
 		ofModules.HTTPClient = &http.Client{Transport: work.Transport}
-		e.contained.ReadingClient = func(from client.Reader) (client.Client, error) {
+		l.Contained.ReadingClient = func(from client.Reader) (client.Client, error) {
 			return cache.NewCheckedClient(client.New(work, reading(from, ofModules)))
 		}
-		e.lendReading = func(from client.Reader) (client.Client, error) {
+		l.lend = func(from client.Reader) (client.Client, error) {
 			return cache.NewCheckedClient(client.New(config, reading(from, o)))
 		}
-		return cache.NewCheckedClient(client.New(work, ofModules))
+		return l.Contained.ReadingClient(nil)
 	}
 }
 
+// reading has the reader of the options for nil.
 func reading(from client.Reader, o client.Options) client.Options {
+	if from == nil {
+		return o
+	}
 	var options client.CacheOptions
 	if o.Cache != nil {
 		options = *o.Cache
@@ -170,6 +184,27 @@ func reading(from client.Reader, o client.Options) client.Options {
 	return o
 }
 
+// LendTo returns the client of leases: for a hub part with filters, a client that reads through them.
+func (l *Life) LendTo(by *contain.Container) (client.Client, error) {
+	module, from := "", client.Reader(nil)
+	if all, ok := l.Manager.GetCache().(*cache.Cache); ok && by != nil && all.HasFilters(by.Module) {
+		module, from = by.Module, all.As(by.Module, nil, false)
+	}
+	known, ok := l.lent.Load(module)
+	if !ok {
+		one, err := l.lend(from)
+		if err != nil {
+			return nil, err
+		}
+		known, _ = l.lent.LoadOrStore(module, one)
+	}
+	lent, _ := known.(client.Client)
+	if by == nil {
+		return lent, nil
+	}
+	return by.Client(lent), nil
+}
+
 // Limits of an app's client for the hub. Ten thousand apps share its API server, so the rate is low.
 const (
 	hubQPS     = 20
@@ -177,24 +212,24 @@ const (
 	hubTimeout = 10 * time.Second
 )
 
-func (e *Epoch) hubClient() (client.Client, error) {
+func (l *Life) hubClient() (client.Client, error) {
 	chain := &transport.Chain{
-		Base: e.options.HubTransport, Fence: e.work, Gate: e.gateOfRemote(), Writes: e.Writes.Of(string(e.Name)),
-		UserAgent:   e.userAgent(),
+		Base: l.Remote.HubTransport, Fence: l.work, Gate: l.gateOfRemote(), Writes: l.Writes.Of(string(l.Name)),
+		UserAgent:   l.userAgent(),
 		RateLimiter: rate.NewLimiter(hubQPS, hubBurst), Timeout: hubTimeout,
-		Meter: meter.NewLimiter(e.Schemas, int64(e.Limits.MaxCacheBytes)), Intercept: e.Tracer.Requests(string(e.Name), telemetry.ToHub),
-		Deletes: e.deletesIn(deletions.Target{Judge: &e.parents}),
+		Meter: meter.NewLimiter(l.Schemas, int64(l.Limits.MaxCacheBytes)), Intercept: l.Tracer.Requests(string(l.Name), telemetry.ToHub),
+		Deletes: l.deletesIn(l.targetInHub()),
 	}
-	config := rest.CopyConfig(e.Hub)
+	config := rest.CopyConfig(l.Hub)
 	config.QPS = -1
 	return client.New(config, client.Options{
 		HTTPClient: &http.Client{Transport: chain},
-		Scheme:     e.Scheme,
-		Mapper:     e.HubMapper,
+		Scheme:     l.Scheme,
+		Mapper:     l.HubMapper,
 	})
 }
 
 // userAgent lets audit logs tell epochs apart. The chain of transports adds the term: clusterfx/hub/edge-1/12/term-7.
-func (e *Epoch) userAgent() string {
-	return fmt.Sprintf("clusterfx/%s/%s/%d", e.Replica, e.Name, e.Number)
+func (l *Life) userAgent() string {
+	return fmt.Sprintf("clusterfx/%s/%s/%d", l.Replica, l.Name, l.Number)
 }

@@ -3,18 +3,13 @@
 package app
 
 import (
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 
-	"sigs.k8s.io/controller-runtime/pkg/manager"
-
 	"github.com/clusterfx/clusterfx/registry/internal/cache"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
-
-const unnamed = "controller"
 
 func controllerInfo(w *cache.Controller, blocks map[string]cache.Block) state.ControllerStatus {
 	begun, synced := w.Progress()
@@ -46,24 +41,10 @@ func controllerInfo(w *cache.Controller, blocks map[string]cache.Block) state.Co
 	return one
 }
 
-func uniqueName(r manager.Runnable, others []*cache.Controller) string {
-	base := nameOf(r)
+func uniqueName(base string, others []*cache.Controller) string {
 	name := base
 	for n := 2; slices.ContainsFunc(others, func(w *cache.Controller) bool { return w.Name == name }); n++ {
 		name = base + "-" + strconv.Itoa(n)
 	}
 	return name
-}
-
-// nameOf reads a field of an unexported type, since controller-runtime has no method for it.
-func nameOf(r manager.Runnable) string {
-	v := reflect.Indirect(reflect.ValueOf(r))
-	if v.Kind() != reflect.Struct {
-		return unnamed
-	}
-	field, ok := v.Type().FieldByName("Name")
-	if !ok || len(field.Index) != 1 || field.Type.Kind() != reflect.String || v.FieldByIndex(field.Index).Len() == 0 {
-		return unnamed
-	}
-	return v.FieldByIndex(field.Index).String()
 }

@@ -8,10 +8,10 @@ request leaves the hub once the Life has ended, although goroutines of modules m
 runs the hooks, starts the manager, waits for the initial objects, and reports the state of each module. fx only
 builds the graph, because its lifecycle cannot be used for an App inside an App (uber-go/fx#1035).
 
-An Epoch is a Life against a remote. It also takes a slot in the queue of starts, opens an entry in the journal, makes
-clients and leases, and runs cleanup steps. It runs once; after a failure the actor makes another.
+A Life with a Remote also takes a slot in the queue of starts, opens an entry in the journal, makes clients and leases,
+and runs cleanup steps. It runs once; after a failure the actor makes another.
 
-The package knows neither the modules nor what they may ask for: see Options and Common. Read Epoch.Run first, then
+The package knows neither the modules nor what they may ask for: see Options and Common. Read Life.Run first, then
 life.go.
 */
 package app

@@ -26,27 +26,25 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Options returns the options that the graph of every App has: fx logs to the Life, and contains panics.
-func (l *Life) Options() fx.Option {
+// GraphOptions returns the options that the graph of every App has: fx logs to the Life, and contains panics.
+func (l *Life) GraphOptions() fx.Option {
 	return fx.Options(fx.RecoverFromPanics(), fx.WithLogger(func() fxevent.Logger { return &l.graph }))
 }
 
-// Scope returns the options of a module in a scope whose logger, manager and lifecycle know the module. wrap, which may
-// be nil, wraps the manager below the containment. The zero Life only checks the graph.
-func Scope(l *Life, module string, wrap func(ctrl.Manager) ctrl.Manager, options ...fx.Option) fx.Option {
+// Scope returns the options of a module in a scope whose logger, manager and lifecycle know the module. The zero Life
+// only checks the graph.
+func (l *Life) Scope(module string, options ...fx.Option) fx.Option {
 	scope := fx.Decorate(func(in scoped) (scopedOut, error) {
-		log, mgr := in.Logger.WithValues("module", module), in.Manager
-		if wrap != nil {
-			mgr = wrap(mgr)
-		}
-		own, err := contain.NewManager(l.contained, mgr, module, log)
+		log := in.Logger.WithValues("module", module)
+		own, err := contain.NewManager(l.Contained, in.Manager, module, log)
 		if err != nil {
 			return scopedOut{}, err
 		}
+		guard := contain.NewContainer(l.Contained, module, log)
 		return scopedOut{
 			Logger: log, Manager: own, Client: own.GetClient(), Config: own.GetConfig(), Cluster: own, Cache: own.GetCache(),
-			Metrics:   contain.NewRegisterer(in.Metrics, l.guard(module, log)),
-			Deletes:   limiter{in.Deletes, l.guard(module, log)},
+			Metrics:   contain.NewRegisterer(in.Metrics, guard),
+			Deletes:   limiter{in.Deletes, guard},
 			Lifecycle: lifecycle{module: module, hooks: &l.hooks},
 		}, nil
 	})

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -26,18 +27,26 @@ type readingClient struct {
 	from client.Reader
 }
 
+// cachedBy is a manager that has nothing but a cache.
+type cachedBy struct {
+	ctrl.Manager
+	cache ctrlcache.Cache
+}
+
+func (m cachedBy) GetCache() ctrlcache.Cache { return m.cache }
+
 // The client of leases that an app keeps for a hub part does not keep the first life of that hub part in memory.
-func TestEpoch_LendTo(t *testing.T) {
+func TestLife_LendTo(t *testing.T) {
 	t.Parallel()
 	made := 0
-	e := &Epoch{lendReading: func(from client.Reader) (client.Client, error) {
+	l := &Life{lend: func(from client.Reader) (client.Client, error) {
 		made++
 		return readingClient{from: from}, nil
 	}}
-	e.values.Cache = cacheWithAFilter(t)
+	l.Manager = cachedBy{cache: cacheWithAFilter(t)}
 	lend := func() weak.Pointer[contain.App] {
 		app := &contain.App{}
-		testkit.Must(t, testkit.Err(e.LendTo(contain.NewContainer(app, "dns", logr.Discard()))))
+		testkit.Must(t, testkit.Err(l.LendTo(contain.NewContainer(app, "dns", logr.Discard()))))
 		return weak.Make(app)
 	}
 	first := lend()
@@ -47,7 +56,7 @@ func TestEpoch_LendTo(t *testing.T) {
 	if lend(); made != 1 {
 		t.Errorf("%d clients were made, want one for all lives of the hub part", made)
 	}
-	goruntime.KeepAlive(e)
+	goruntime.KeepAlive(l)
 }
 
 // cacheWithAFilter returns a cache that does not run, with a filter of a module.

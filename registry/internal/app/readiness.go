@@ -6,12 +6,12 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/clusterfx/clusterfx/registry/internal/cache"
 	"github.com/clusterfx/clusterfx/registry/state"
@@ -72,11 +72,11 @@ func (t *tracker) update(change func()) {
 }
 
 // controllerAdded returns the record in which the wrappers note the controller's progress.
-func (t *tracker) controllerAdded(module string, r manager.Runnable, supervised bool) *cache.Controller {
+func (t *tracker) controllerAdded(module, name string, supervised bool) *cache.Controller {
 	w := &cache.Controller{Supervised: supervised, Added: time.Now()}
 	t.update(func() {
 		p := t.modules[module]
-		w.Name = uniqueName(r, p.controllers)
+		w.Name = uniqueName(name, p.controllers)
 		p.pending++
 		p.controllers = append(p.controllers, w)
 	})
@@ -142,7 +142,7 @@ func (t *tracker) controllerRefused(module string, w *cache.Controller) {
 // timedOut names a module that has waited too long, or returns nil if the modules wait only for APIs that the remote
 // does not serve, or for kinds with an object that does not fit: another start would not help, and would stop the other
 // kinds.
-func (t *tracker) timedOut(after time.Duration) error {
+func (t *tracker) timedOut() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.blocks) > 0 && t.allLast() {
@@ -150,7 +150,7 @@ func (t *tracker) timedOut(after time.Duration) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.modules)) {
 		if t.modules[name].pending > 0 {
-			why := unsynced(after, t.modules[name].controllers)
+			why := unsynced(t.patience, t.modules[name].controllers)
 			var problem state.Problem
 			if len(t.blocks) > 0 {
 				worst := t.worstFor(t.modules[name])
@@ -181,8 +181,8 @@ func (t *tracker) allLast() bool {
 	return true
 }
 
-// blocked clears the block with the zero block.
-func (t *tracker) blocked(what string, why cache.Block) {
+// Blocked notes why a source has no objects of a type; the zero Block means that it has them.
+func (t *tracker) Blocked(what string, why cache.Block) {
 	t.mu.Lock()
 	same := t.blocks[what] == why
 	t.mu.Unlock()
@@ -198,8 +198,8 @@ func (t *tracker) blocked(what string, why cache.Block) {
 	})
 }
 
-// waiting is the condition of a starting app that cannot list some objects, or empty.
-func (t *tracker) waiting() state.Condition {
+// Waiting returns the condition of a starting App that waits for objects which it cannot list; empty otherwise.
+func (t *tracker) Waiting() state.Condition {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var names []string
@@ -269,7 +269,8 @@ func (t *tracker) isBlocked(p *progress) bool {
 	return len(t.blocksOf(p)) > 0
 }
 
-func (t *tracker) list() []state.ModuleStatus {
+// Modules returns the state of each module, sorted by name.
+func (t *tracker) Modules() []state.ModuleStatus {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var infos []state.ModuleStatus
@@ -301,4 +302,48 @@ func (t *tracker) info(name string, p *progress) state.ModuleStatus {
 		one.State, one.Reason = state.ModuleRunning, state.ReasonRunning
 	}
 	return one
+}
+
+// A module may add a controller while it runs, such as for a kind that the remote serves later. App and module stay
+// ready meanwhile, and the status has the controller as Starting. If that takes longer than a start may take, the
+// module counts as Starting, too.
+
+// isStarting needs the lock.
+func (t *tracker) isStarting(p *progress) bool {
+	select {
+	case <-t.synced:
+		return false
+	default:
+		return p.pending > 0 || !t.started
+	}
+}
+
+// overdue returns controllers that have waited too long for their initial objects. It needs the lock.
+func (t *tracker) overdue(p *progress) []*cache.Controller {
+	if p.pending == 0 {
+		return nil
+	}
+	var all []*cache.Controller
+	for _, w := range p.controllers {
+		if _, synced := w.Progress(); !synced && time.Since(w.Added) >= t.patience {
+			all = append(all, w)
+		}
+	}
+	return all
+}
+
+// NoteOverdue adds the controllers of a running App that wait too long for their initial objects to its status. The
+// others and the leases continue, so the remote stays in its state.
+func NoteOverdue(info *state.Status) {
+	i := slices.IndexFunc(info.Modules, func(m state.ModuleStatus) bool {
+		return m.State == state.ModuleStarting && m.Reason == state.ReasonCacheSyncTimedOut
+	})
+	if i < 0 || info.App.Status != metav1.ConditionTrue {
+		return
+	}
+	info.App = state.Condition{
+		Status: metav1.ConditionFalse, Reason: state.ReasonCacheSyncTimedOut,
+		Message: state.Sanitize("module " + strconv.Quote(info.Modules[i].Name) + ": " + info.Modules[i].Message),
+	}
+	info.Summarize()
 }

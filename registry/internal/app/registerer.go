@@ -7,9 +7,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
-	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // Registerer adds the label "cluster" to the collectors of an app, and unregisters them when the app ends, so that the
@@ -24,14 +21,6 @@ type Registerer struct {
 }
 
 var _ prometheus.Registerer = (*Registerer)(nil)
-
-// NewRegisterer returns a Registerer whose collectors base registers.
-func NewRegisterer(base prometheus.Registerer) *Registerer { return &Registerer{Registerer: base} }
-
-func newAppRegisterer(base prometheus.Registerer, name state.ClusterName) *Registerer {
-	labels := prometheus.Labels{telemetry.ClusterLabel: string(name)}
-	return &Registerer{Registerer: prometheus.WrapRegistererWith(labels, base)}
-}
 
 // Register registers the collector until the app ends.
 func (m *Registerer) Register(c prometheus.Collector) error {

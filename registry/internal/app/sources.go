@@ -5,8 +5,6 @@ package app
 import (
 	"sync"
 	"time"
-
-	"github.com/clusterfx/clusterfx/registry/internal/cache"
 )
 
 // sources are what modules watch beside the cache, and the goroutines for that.
@@ -42,9 +40,6 @@ func (l *Life) Go(f func()) bool {
 	s.running.Go(f)
 	return true
 }
-
-// Blocked notes why a source has no objects of a type; the zero Block means that it has them.
-func (l *Life) Blocked(what string, why cache.Block) { l.tracker.blocked(what, why) }
 
 func (s *sources) blindIn(module string, now time.Time) string {
 	s.mu.Lock()

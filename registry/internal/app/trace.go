@@ -12,8 +12,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-func (e *Epoch) stage(ctx context.Context, name string, f func(context.Context) error) (err error) {
-	ctx, span := e.Tracer.Start(ctx, name, string(e.Name), telemetry.EpochKey.Int64(e.Number))
+func (l *Life) stage(ctx context.Context, name string, f func(context.Context) error) (err error) {
+	ctx, span := l.Tracer.Start(ctx, name, string(l.Name), telemetry.EpochKey.Int64(l.Number))
 	defer func() { endWith(span, err) }()
 	return f(ctx)
 }

@@ -8,14 +8,14 @@ import (
 
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/clusterfx/clusterfx/registry/internal/cache"
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
+	"github.com/clusterfx/clusterfx/registry/liveness"
 )
 
 // App is the app of a remote, or the App of a hub part, as values and functions, so that this package does not know how
-// it is built. Tracer, Queues and ReadingClient may be nil.
+// it is built. Tracer, Queues, Monitor and ReadingClient may be nil.
 type App struct {
 	Name    string
 	Number  int64
@@ -28,6 +28,7 @@ type App struct {
 	Metrics          *telemetry.Metrics
 	Tracer           *telemetry.Tracer
 	Queues           *Queues
+	Monitor          *liveness.Monitor // watches the controllers
 
 	// Config is for clients of modules. It is set before the modules are built.
 	Config *rest.Config
@@ -43,7 +44,7 @@ type App struct {
 	IsBroken func() bool
 
 	// Notes about controllers: added by a module, not accepted by the manager, all initial objects received.
-	ControllerAdded   func(module string, r manager.Runnable, supervised bool) *cache.Controller
+	ControllerAdded   func(module, name string, supervised bool) *cache.Controller
 	ControllerRefused func(module string, w *cache.Controller)
 	ControllerSynced  func(module string, w *cache.Controller)
 	// TakeUnsupervised returns the module's unsupervised controllers, the first time.

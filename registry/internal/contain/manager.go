@@ -96,8 +96,8 @@ func (m *Manager) Add(r manager.Runnable) error {
 	}
 	if w, ok := r.(warmup); ok {
 		app := m.guard.App
-		app.Queues.replace(r) // before ControllerAdded, which may wrap the queue
-		known := app.ControllerAdded(m.guard.Module, r, hasSupervisor(r))
+		known := app.ControllerAdded(m.guard.Module, nameOf(r), supervisorOf(r) != nil)
+		m.guard.setQueue(r, known.Name)
 		err := m.Manager.Add(&controllerRunnable{runnable: one, warmer: w, known: known})
 		if err != nil {
 			app.ControllerRefused(m.guard.Module, known)

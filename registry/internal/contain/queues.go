@@ -15,22 +15,96 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/clusterfx/clusterfx/registry/internal/queue"
+	"github.com/clusterfx/clusterfx/registry/liveness"
 )
 
-// Queues gives controllers the queue of the package queue, unless their module has chosen another with NewQueue or
-// UsePriorityQueue. The queue is in a field of a type without an exported name (see hasSupervisor); if a later
-// controller-runtime has none, its own queue stays.
+// The name, the reconciler and the queue of a controller are in exported fields of a type of controller-runtime without
+// an exported name and without methods for them. Only this file reads and sets them; TestControllerFields fails if a
+// later version has others.
+
+func fieldOf(controller manager.Runnable, name string) reflect.Value {
+	v := reflect.Indirect(reflect.ValueOf(controller))
+	if v.Kind() != reflect.Struct {
+		return reflect.Value{}
+	}
+	field, ok := v.Type().FieldByName(name)
+	if !ok || len(field.Index) != 1 || !field.IsExported() {
+		return reflect.Value{}
+	}
+	return v.FieldByIndex(field.Index)
+}
+
+const unnamed = "controller"
+
+func nameOf(controller manager.Runnable) string {
+	if field := fieldOf(controller, "Name"); field.Kind() == reflect.String && field.Len() > 0 {
+		return field.String()
+	}
+	return unnamed
+}
+
+// supervisorOf returns nil for a controller that is not supervised, or whose reconciler is not known.
+func supervisorOf(controller manager.Runnable) supervisedReconciler {
+	if field := fieldOf(controller, "Do"); field.IsValid() {
+		s, _ := field.Interface().(supervisedReconciler)
+		return s
+	}
+	return nil
+}
+
+// setQueue gives a controller a Queue, unless its module has chosen another with NewQueue or UsePriorityQueue, and lets
+// the monitor watch whichever it has. The controller must be supervised if its requests are no ctrl.Requests: only the
+// reconciler knows their type. The log has the others, as those that are not supervised.
+func (g *Container) setQueue(controller manager.Runnable, name string) {
+	field := fieldOf(controller, "NewQueue")
+	if !field.IsValid() || !field.CanSet() {
+		return
+	}
+	of := liveness.Subject{Module: g.Module, Controller: name}
+	if s := supervisorOf(controller); s != nil {
+		s.setQueue(g.App, field, of)
+		return
+	}
+	setQueue[ctrl.Request](g.App, field, of)
+}
+
+func setQueue[request comparable](app *App, field reflect.Value, of liveness.Subject) {
+	made, ok := field.Interface().(liveness.NewQueue[request])
+	if !ok {
+		return
+	}
+	if app.Queues != nil && functionName(field) == app.Queues.standard {
+		made = newQueue(made, app.Queues.metrics)
+	}
+	if app.Monitor != nil {
+		made = liveness.Wrap(app.Monitor, of, made)
+	}
+	field.Set(reflect.ValueOf(made))
+}
+
+// newQueue: UsePriorityQueue shows only in the queue that the standard function makes, so that is called, and a priority
+// queue is shut down at once.
+func newQueue[request comparable](standard liveness.NewQueue[request], m *QueueMetrics) liveness.NewQueue[request] {
+	return func(name string, limiter workqueue.TypedRateLimiter[request]) workqueue.TypedRateLimitingInterface[request] {
+		chosen := standard(name, limiter)
+		if _, prioritized := chosen.(priorityqueue.PriorityQueue[request]); !prioritized {
+			return chosen
+		}
+		chosen.ShutDown()
+		return NewQueue(name, limiter, m)
+	}
+}
+
+// Queues are what the Queues of all controllers of a hub have in common.
 type Queues struct {
-	metrics *queue.Metrics
+	metrics *QueueMetrics
 	// standard is the function that makes the queue without NewQueue, by name, since the name does not depend on the
-	// type of requests; empty if unknown.
+	// type of requests.
 	standard string
 }
 
 // NewQueues returns the Queues of a hub.
 func NewQueues() *Queues {
-	q := &Queues{metrics: queue.NewMetrics(metrics.Registry)}
 	yes := true
 	reference, err := controller.NewUnmanaged("queue", controller.Options{
 		SkipNameValidation: &yes,
@@ -38,52 +112,15 @@ func NewQueues() *Queues {
 			return ctrl.Result{}, nil
 		}),
 	})
-	if err == nil {
-		q.standard = functionName(fieldOf(reference, "NewQueue"))
+	if err != nil {
+		panic(err) // no option is wrong
 	}
-	return q
-}
-
-// replace needs a supervised reconciler if the requests are no ctrl.Requests: only that knows their type.
-func (q *Queues) replace(controller manager.Runnable) {
-	field := fieldOf(controller, "NewQueue")
-	if q == nil || q.standard == "" || functionName(field) != q.standard || !field.CanSet() {
-		return
-	}
-	if s, ok := reconcilerOf(controller).(supervisedReconciler); ok {
-		s.replaceQueue(field, q.metrics)
-		return
-	}
-	replaceQueue[ctrl.Request](field, q.metrics)
+	return &Queues{metrics: NewQueueMetrics(metrics.Registry), standard: functionName(fieldOf(reference, "NewQueue"))}
 }
 
 func functionName(v reflect.Value) string {
 	if v.Kind() != reflect.Func || v.IsNil() {
 		return ""
 	}
-	f := runtime.FuncForPC(v.Pointer())
-	if f == nil {
-		return ""
-	}
-	return f.Name()
-}
-
-// replaceQueue does nothing for requests of another type. UsePriorityQueue shows only in the queue that the function
-// makes, so the function is called at the start, and a priority queue is shut down at once.
-func replaceQueue[request comparable](field reflect.Value, m *queue.Metrics) {
-	type newQueue = func(string, workqueue.TypedRateLimiter[request]) workqueue.TypedRateLimitingInterface[request]
-	standard, ok := field.Interface().(newQueue)
-	if !ok {
-		return
-	}
-	field.Set(reflect.ValueOf(func(
-		name string, limiter workqueue.TypedRateLimiter[request],
-	) workqueue.TypedRateLimitingInterface[request] {
-		chosen := standard(name, limiter)
-		if _, prioritized := chosen.(priorityqueue.PriorityQueue[request]); !prioritized {
-			return chosen
-		}
-		chosen.ShutDown()
-		return queue.New(name, limiter, m)
-	}))
+	return runtime.FuncForPC(v.Pointer()).Name()
 }

@@ -37,7 +37,7 @@ func managerWith(q *Queues) *Manager {
 	app := &App{
 		Queues:          q,
 		Gate:            &Gate{},
-		ControllerAdded: func(string, manager.Runnable, bool) *cache.Controller { return &cache.Controller{} },
+		ControllerAdded: func(string, string, bool) *cache.Controller { return &cache.Controller{} },
 	}
 	return &Manager{Manager: controllers{}, guard: NewContainer(app, "m", logr.Discard())}
 }
@@ -67,12 +67,27 @@ func queueTypeOf(t *testing.T, c manager.Runnable) string {
 
 const (
 	request    = "[sigs.k8s.io/controller-runtime/pkg/reconcile.Request]"
-	ours       = "*queue.Queue"
+	ours       = "*contain.Queue"
 	standard   = "*priorityqueue.priorityqueue"
 	withoutAny = "*workqueue.rateLimitingType"
 )
 
-// The controllers of modules have the queue of the package queue, unless they have chosen another queue.
+// A controller of controller-runtime has the fields that this package reads and sets.
+func TestControllerFields(t *testing.T) {
+	t.Parallel()
+	m := managerWith(nil)
+	for name, r := range map[string]reconcile.Reconciler{"plain": nothing[ctrl.Request](), "supervised": Supervise(m, nothing[ctrl.Request]())} {
+		c, err := controller.NewUnmanaged("c", controller.Options{SkipNameValidation: new(true), Reconciler: r})
+		must(t, err)
+		testkit.Equal(t, nameOf(c), "c", "name")
+		testkit.Equal(t, supervisorOf(c) != nil, name == "supervised", name)
+		if f := fieldOf(c, "NewQueue"); !f.CanSet() || functionName(f) == "" || functionName(f) != NewQueues().standard {
+			t.Errorf("got %v, want the function that makes the queue", f)
+		}
+	}
+}
+
+// The controllers of modules have a Queue, unless they have chosen another queue.
 func TestQueues(t *testing.T) {
 	t.Parallel()
 	no, yes := false, true

@@ -13,15 +13,14 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/clusterfx/clusterfx/internal/errtree"
 	"github.com/clusterfx/clusterfx/registry/deletes"
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
-	"github.com/clusterfx/clusterfx/registry/internal/queue"
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
+	"github.com/clusterfx/clusterfx/registry/liveness"
 )
 
 // Supervise is registry.Supervise, for the module of a Manager. With another manager, or for a supervised reconciler,
@@ -45,38 +44,11 @@ type supervised[request comparable] struct {
 
 // supervisedReconciler is a supervised reconciler of any type of requests.
 type supervisedReconciler interface {
-	replaceQueue(field reflect.Value, m *queue.Metrics)
+	setQueue(app *App, field reflect.Value, of liveness.Subject)
 }
 
-func (s *supervised[request]) replaceQueue(field reflect.Value, m *queue.Metrics) {
-	replaceQueue[request](field, m)
-}
-
-// hasSupervisor counts a controller without a known reconciler as supervised.
-func hasSupervisor(controller manager.Runnable) bool {
-	r := reconcilerOf(controller)
-	_, supervised := r.(supervisedReconciler)
-	return supervised || r == nil
-}
-
-// reconcilerOf may return nil. controller-runtime has the reconciler in a field of a type without an exported name.
-func reconcilerOf(controller manager.Runnable) any {
-	if field := fieldOf(controller, "Do"); field.IsValid() {
-		return field.Interface()
-	}
-	return nil
-}
-
-func fieldOf(controller manager.Runnable, name string) reflect.Value {
-	v := reflect.Indirect(reflect.ValueOf(controller))
-	if v.Kind() != reflect.Struct {
-		return reflect.Value{}
-	}
-	field, ok := v.Type().FieldByName(name)
-	if !ok || len(field.Index) != 1 || !field.IsExported() {
-		return reflect.Value{}
-	}
-	return v.FieldByIndex(field.Index)
+func (s *supervised[request]) setQueue(app *App, field reflect.Value, of liveness.Subject) {
+	setQueue[request](app, field, of)
 }
 
 func (s *supervised[request]) Reconcile(ctx context.Context, r request) (result reconcile.Result, err error) {

@@ -175,7 +175,7 @@ func (p *part) waitFor(hub context.Context, life *Run) {
 		return
 	case <-patience.C:
 	}
-	p.log.Info("A hub part does not end; it is fenced and left behind", "goroutines", life.Contained().Goroutines())
+	p.log.Info("A hub part does not end; it is fenced and left behind", "goroutines", life.Contained.Goroutines())
 	p.leaveBehind(1)
 	p.supervisor.running.Go(func() {
 		<-life.Done()

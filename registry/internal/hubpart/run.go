@@ -10,53 +10,41 @@ import (
 	"sync/atomic"
 	"time"
 
-	"go.uber.org/fx"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
-	"github.com/clusterfx/clusterfx/internal/evidence"
 	"github.com/clusterfx/clusterfx/internal/writegate"
 	"github.com/clusterfx/clusterfx/registry/internal/app"
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
-	"github.com/clusterfx/clusterfx/registry/internal/deletions"
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Run is one life of a hub part: an epoch with the hub in place of the remote, and a manager, cache and clients of its
-// own.
+// Run is one life of a hub part: an App with the hub in place of the remote, and a manager, cache and clients of its
+// own. Its Scheme is a copy of the hub's, to which invokes may add kinds.
 type Run struct {
 	*app.Life
-	// OwnScheme is a copy of the hub's, to which invokes may add kinds.
-	OwnScheme *runtime.Scheme
-	part      *part
-	hooks     Callbacks
-	parents   evidence.Judge
+	part  *part
+	hooks Callbacks
 
-	manager ctrl.Manager    // set when the App is built
-	halted  context.Context //nolint:containedctx // Ends when the manager has to end.
-	halt    context.CancelFunc
-	turn    atomic.Pointer[turn] // in which it runs; nil before that
-	denied  chan struct{}        // capacity 1: a watch was forbidden
-	quiet   chan struct{}        // closed when all runnables have ended
-	begun   atomic.Bool          // it is run
-	ready   bool                 // it ran; used only by the goroutine that runs the life
+	halted context.Context //nolint:containedctx // Ends when the manager has to end.
+	halt   context.CancelFunc
+	turn   atomic.Pointer[turn] // in which it runs; nil before that
+	denied chan struct{}        // capacity 1: a watch was forbidden
+	quiet  chan struct{}        // closed when all runnables have ended
+	begun  atomic.Bool          // it is run
+	ready  bool                 // it ran; used only by the goroutine that runs the life
 }
 
 func newLife(p *part) *Run {
-	host, name, number := p.supervisor.Host, p.module.Name, p.supervisor.NextEpoch()
-	l := &Run{part: p, OwnScheme: copyScheme(host.Scheme), quiet: make(chan struct{}), denied: make(chan struct{}, 1)}
-	l.Life = app.NewLife(host, app.LifeOptions{
-		Number: number, Log: p.log.WithValues("epoch", number), ModuleNames: []string{name},
-		Timeout:    state.Desired{}.WithDefaults().Client.Timeout,
-		Collectors: app.NewRegisterer(host.Registerer),
-		Changed:    p.changed, Missed: l.askAgain, Undeclared: p.module.Undeclared, ControllerAdded: l.watchProgress,
-	}, "hubpart", name)
-	l.parents = evidence.Judge{Scheme: l.OwnScheme, Homes: l.homes, Timeout: l.Timeout}
+	host, number := *p.supervisor.Host, p.supervisor.NextEpoch()
+	host.Scheme = copyScheme(host.Scheme)
+	l := &Run{part: p, quiet: make(chan struct{}), denied: make(chan struct{}, 1)}
+	l.Life = app.New(&host, app.Options{
+		Number: number, Log: p.log.WithValues("epoch", number), ModuleNames: []string{p.module.Name},
+		Desired: state.Desired{Namespaces: p.module.Namespaces}.WithDefaults(),
+		Changed: p.changed, Missed: l.askAgain, Undeclared: p.module.Undeclared, Monitor: p.supervisor.Monitor,
+	})
 	l.halted, l.halt = context.WithCancel(l.Context())
 	l.hooks = p.module.Begin(l)
 	return l
@@ -68,18 +56,8 @@ func (l *Run) Guard() *contain.Container { return l.Life.Guard(l.part.module.Nam
 // SetDegraded records that the module runs and lacks something; an empty reason ends that.
 func (l *Run) SetDegraded(reason, message string) { l.part.reports(l, reason, message) }
 
-// Values are the values that a Life makes before it builds the graph. The manager has the others.
-func (l *Run) Values() (ctrl.Manager, *rest.Config) { return l.manager, l.Contained().Config }
-
-// Scope returns the module's options in a scope whose logger, manager and lifecycle know the module. The zero app.Life
-// only checks the graph.
-func (l *Run) Scope(module string, options ...fx.Option) fx.Option {
-	wrap := func(mgr ctrl.Manager) ctrl.Manager { return &lifeManager{Manager: mgr, life: l} }
-	return app.Scope(l.Life, module, wrap, options...)
-}
-
 func (l *Run) start() {
-	if l.Built() == nil {
+	if l.Building == nil {
 		l.Build(func() error {
 			pprof.SetGoroutineLabels(l.Context())
 			if err := l.connect(); err != nil {
@@ -92,15 +70,15 @@ func (l *Run) start() {
 
 // connect sends no request.
 func (l *Run) connect() error {
-	config := l.config()
-	l.Contained().Config = config
-	hub, err := cluster.New(config, l.clusterOptions)
-	if err != nil {
-		return fmt.Errorf("build the manager: %w", err)
-	}
-	l.manager = l.NewManager(hub, l.Log.V(1), l.Log)
-	l.SetRecorder(l.manager)
-	return nil
+	l.Contained.Config = l.config()
+	err := l.MakeManager(l.Contained.Config, l.HubMapper, l.Log, func(o *cluster.Options) {
+		if base := l.part.supervisor.ManagerOptions; base != nil {
+			shared := base()
+			o.Cache, o.Client, o.NewClient = shared.Cache, shared.Client, shared.NewClient
+		}
+	})
+	l.Manager = &lifeManager{Manager: l.Manager, life: l}
+	return err
 }
 
 // config has the fence of this life, and the module's name on every request.
@@ -111,39 +89,9 @@ func (l *Run) config() *rest.Config {
 		if l.part.module.Turn != nil { // No layer waits between this gate and the connection.
 			next = &writegate.Gate{Next: next, Check: l.mayWrite, Count: l.part.module.Turn.Count, Refuse: transport.RefuseWrite}
 		}
-		return &fencedTransport{next: next, fence: l.Context(), deletes: l.decideDeletes}
+		return &fencedTransport{next: next, fence: l.Context(), deletes: l.Deleting()}
 	})
 	return config
-}
-
-// Limiter counts deletes of entities as those in the hub.
-func (l *Run) Limiter() deletions.Limiter {
-	return deletions.Limiter{Guard: l.Deletes, Target: deletions.Target{Judge: &l.parents}}
-}
-
-func (l *Run) decideDeletes(r *http.Request, send func(*http.Request) (*http.Response, error)) (*http.Response, error) {
-	return l.Deletes.RoundTrip(l.Limiter().Target, r, send)
-}
-
-// homes is the hub, where alone a hub part deletes.
-func (l *Run) homes() []evidence.Home {
-	return []evidence.Home{{Objects: l.HubPlace.Reader, Place: l.HubPlace}}
-}
-
-func (l *Run) clusterOptions(o *cluster.Options) {
-	if base := l.part.supervisor.ManagerOptions; base != nil {
-		shared := base()
-		o.Cache, o.Client, o.NewClient = shared.Cache, shared.Client, shared.NewClient
-	}
-	o.Scheme, o.Logger = l.OwnScheme, l.Log.V(1)
-	o.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return l.HubMapper, nil }
-	o.NewCache = l.NewCache
-	for _, namespace := range l.part.module.Namespaces {
-		if o.Cache.DefaultNamespaces == nil {
-			o.Cache.DefaultNamespaces = map[string]cache.Config{}
-		}
-		o.Cache.DefaultNamespaces[namespace] = cache.Config{}
-	}
 }
 
 func (l *Run) stale() (string, state.Problem) {
@@ -170,7 +118,7 @@ func (l *Run) runUntil(ctx context.Context) error {
 	l.part.supervisor.running.Go(func() {
 		select {
 		case <-l.part.supervisor.elected:
-			l.Permit()
+			l.Release()
 		case <-l.Context().Done():
 		}
 	})
@@ -189,8 +137,8 @@ func (l *Run) runUntil(ctx context.Context) error {
 		return context.Cause(l.Context())
 	}
 	defer context.AfterFunc(ctx, l.halt)()
-	l.StartManager(l.halted, l.manager)
-	if err := l.AwaitSync(l.halted, l.manager); err != nil {
+	l.StartManager(l.halted)
+	if err := l.AwaitSync(l.halted); err != nil {
 		return err
 	}
 	l.ready = true
@@ -207,11 +155,11 @@ func (l *Run) cleanUp(hub context.Context) {
 	l.halt()
 	if hub.Err() == nil {
 		l.Stop(app.ErrStopped)
-		l.AwaitManager(l.Limits.StopTimeout / 2)
+		l.Managing.Wait(l.Limits.StopTimeout / 2)
 	} else {
-		l.AwaitManager(app.Never)
+		l.Managing.Wait(app.Never)
 	}
-	l.Revoke(0)
+	l.Contained.Gate.Close(0)
 	close(l.quiet)
 	ctx, cancel := l.part.supervisor.timeOfHooks(hub)
 	if err := l.StopHooks(ctx); err != nil {

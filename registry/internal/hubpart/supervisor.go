@@ -73,8 +73,7 @@ type Module struct {
 
 // Callbacks are the functions that a Life calls. They must return at once.
 type Callbacks struct {
-	// Graph returns the values for the module, and the module in its scope (see Scope). It is called once, after
-	// Values.
+	// Graph returns the values for the module, and the module in its scope. It is called once, after the manager is made.
 	Graph func() fx.Option
 	// Built follows the first Life, if its graph was built in time.
 	Built        func() error
@@ -119,12 +118,12 @@ func (s *Supervisor) prepare() {
 			life := p.current()
 			if !late {
 				select {
-				case <-life.Built():
+				case <-life.Building.Done:
 				case <-patience.C:
 					late = true
 				}
 			}
-			if !isDone(life.Built()) {
+			if !isDone(life.Building.Done) {
 				continue
 			}
 			s.adopt(p, life)
@@ -134,10 +133,10 @@ func (s *Supervisor) prepare() {
 
 // adopt gives kinds and middleware of a built life to the hub.
 func (s *Supervisor) adopt(p *part, life *Run) {
-	if err := panics.Catch(func() error { addKinds(s.Host.Scheme, life.OwnScheme); return nil }); err != nil {
+	if err := panics.Catch(func() error { addKinds(s.Host.Scheme, life.Scheme); return nil }); err != nil {
 		p.log.Error(err, "Failed to add the kinds of a hub part to the scheme; only the hub part knows them")
 	}
-	if life.BuildError() != nil {
+	if life.Building.Err != nil {
 		return // The state of the part has the error.
 	}
 	if err := life.hooks.Built(); err != nil {
@@ -246,7 +245,7 @@ func (s *Supervisor) left() []string {
 		life := p.current()
 		if life != nil && !isDone(life.Done()) {
 			names = append(names, p.module.Name)
-			p.log.Info("A hub part does not end", "goroutines", life.Contained().Goroutines())
+			p.log.Info("A hub part does not end", "goroutines", life.Contained.Goroutines())
 		}
 	}
 	return names

@@ -84,8 +84,8 @@ type parts struct {
 func (l *Run) values() (
 	logr.Logger, ctrl.Manager, client.Client, *rest.Config, cluster.Cluster, cache.Cache, prometheus.Registerer, deletes.Limiter,
 ) {
-	m, config := l.Values()
-	return logr.Discard(), m, m.GetClient(), config, m, m.GetCache(), l.Collectors, l.Limiter()
+	m := l.Manager
+	return logr.Discard(), m, m.GetClient(), l.Contained.Config, m, m.GetCache(), l.Collectors, l.Limiter()
 }
 
 // begin starts a hub in a bubble. Its API server accepts all.
@@ -105,7 +105,7 @@ func begin(t *testing.T, turn *turns, runs func(context.Context, *Run) error, op
 		})
 		return Callbacks{
 			Graph: func() fx.Option {
-				return fx.Options(l.Options(), fx.Provide(l.values), l.Scope("one", append(options, invoke)...))
+				return fx.Options(l.GraphOptions(), fx.Provide(l.values), l.Scope("one", append(options, invoke)...))
 			},
 			Built: func() error { return nil },
 			Ready: func() { p.published.Add(1) }, Ended: func() { p.published.Add(-1) },
@@ -170,7 +170,7 @@ func runsOn(ctx context.Context, _ *Run) error {
 // send sends a request as the life.
 func send(t *testing.T, l *Run, method, path string) (status int, err error) {
 	t.Helper()
-	via, err := rest.TransportFor(l.Contained().Config)
+	via, err := rest.TransportFor(l.Contained.Config)
 	testkit.Must(t, err)
 	response, err := via.RoundTrip(testkit.Request(t, method, "http://hub"+path))
 	if err != nil {
@@ -197,7 +197,7 @@ func TestTurn(t *testing.T) {
 			end := p.turns.begin(t)
 			p.expectRunning(t)
 			l := <-p.lives
-			testkit.Has(t, l.Contained().Config.UserAgent, "/hub/one/")
+			testkit.Has(t, l.Contained.Config.UserAgent, "/hub/one/")
 			for _, shut := range []bool{false, true, false} {
 				p.turns.shut.Store(shut)
 				testkit.ErrorIs(t, write(t, l), map[bool]error{true: app.ErrStandby}[shut], "a write")

@@ -19,31 +19,31 @@ import (
 // Connection is the connection to one endpoint, with its transport and its probe. It outlives epochs, because the probe
 // continues while an unreachable remote has no app.
 type Connection struct {
-	shared    Options
-	cluster   string // the name of the remote
-	transport *kubeconfig.Transport
-	endpoint  string // fingerprint
-	server    string
-	rank      startqueue.Rank
-	redact    func(string) string
+	Transport *kubeconfig.Transport
+	Endpoint  string // fingerprint
+	Server    string // the URL
+	// LastReceived is when an app last received a part of a list, in nanoseconds. The app stores it.
+	LastReceived atomic.Int64
+
+	shared  Options
+	cluster string // the name of the remote
+	rank    startqueue.Rank
+	redact  func(string) string
 
 	rounds     rounds                 // the probes
 	credential atomic.Pointer[string] // fingerprint
 
-	lastReceived atomic.Int64 // when an app last received a part of a list, in nanoseconds
-	identified   time.Time    // when the probe last read the identity; used by the probe only
-	versioned    time.Time    // when the probe of a healthy remote last read the version; used by the probe only
-	identifiedOn net.Conn     // the TCP connection on which it read the identity; used by the probe only
-	lastUsed     net.Conn     // the TCP connection of the probe's last request, nil if it got none; used by the probe only
+	identified   time.Time // when the probe last read the identity; used by the probe only
+	versioned    time.Time // when the probe of a healthy remote last read the version; used by the probe only
+	identifiedOn net.Conn  // the TCP connection on which it read the identity; used by the probe only
+	lastUsed     net.Conn  // the TCP connection of the probe's last request, nil if it got none; used by the probe only
 	serial       *transport.Serial
 	requests     map[string]*http.Request // of the probe, by path; used by the probe only
 	ctx          context.Context          //nolint:containedctx // A Connection is a lifetime.
 	cancel       context.CancelFunc
 
-	beside  Beside
-	met     bool                  // the first contact has begun; used by the probe only
-	asked   bool                  // for what is beside, with a known identity, since the last failure; used by the probe only
-	hurried bool                  // requests were sent beside the identity, since the last failure; used by the probe only
+	beside  Beside                // until the first contact; used by the probe only
+	hurried atomic.Bool           // requests were sent beside the identity, since the last failure
 	early   atomic.Pointer[early] // the preflight beside the first contact; nil for none, and once it is taken
 
 	loop  *preflightLoop // nil before the first questions; used by the actor only
@@ -75,15 +75,6 @@ type Target struct {
 	Beside     Beside
 }
 
-// Outcome is the outcome of one probe.
-type Outcome struct {
-	Endpoint, Credential string // fingerprints, of the probe
-	OK                   bool
-	Reason, Message      string // when not OK
-	Refused              bool   // it failed because of the credential
-	ID, Version          string
-}
-
 // New returns a Connection that has sent nothing. It ends with ctx, or when it is closed after Start. If it is used for
 // Try only, the caller must close the transport.
 func New(ctx context.Context, o Options, t Target) *Connection {
@@ -91,7 +82,7 @@ func New(ctx context.Context, o Options, t Target) *Connection {
 		o.Pauses = NewPauses()
 	}
 	c := &Connection{
-		shared: o, cluster: t.Cluster, transport: t.Transport, endpoint: t.Endpoint.Fingerprint(), server: t.Endpoint.Server,
+		shared: o, cluster: t.Cluster, Transport: t.Transport, Endpoint: t.Endpoint.Fingerprint(), Server: t.Endpoint.Server,
 		rank: t.Rank, redact: o.Redact(t.Transport), requests: map[string]*http.Request{}, beside: t.Beside,
 	}
 	c.rounds.pace, c.rounds.probe, c.rounds.heard = t.Pace, c.probe, kubeconfig.LastRead
@@ -101,24 +92,12 @@ func New(ctx context.Context, o Options, t Target) *Connection {
 	return c
 }
 
-// Endpoint returns the fingerprint of the endpoint.
-func (c *Connection) Endpoint() string { return c.endpoint }
-
 // Credential returns the fingerprint of the credential.
 func (c *Connection) Credential() string { return *c.credential.Load() }
 
-// Server returns the URL of the API server.
-func (c *Connection) Server() string { return c.server }
-
-// Transport returns the transport.
-func (c *Connection) Transport() *kubeconfig.Transport { return c.transport }
-
-// LastReceived returns when an app last received a part of a list, in nanoseconds. The app stores it.
-func (c *Connection) LastReceived() *atomic.Int64 { return &c.lastReceived }
-
 // Swap replaces the credential, and probes and preflights with the new credential.
 func (c *Connection) Swap(credential kubeconfig.Credential, fingerprint string) error {
-	if err := c.transport.Swap(credential); err != nil {
+	if err := c.Transport.Swap(credential); err != nil {
 		return err
 	}
 	c.credential.Store(&fingerprint)
@@ -139,5 +118,5 @@ func (c *Connection) Close() {
 	c.Cancel()
 	c.rounds.work.Wait()
 	c.loops.Wait()
-	c.transport.Close()
+	c.Transport.Close()
 }

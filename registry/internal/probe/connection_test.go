@@ -9,11 +9,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/clusterfx/clusterfx/registry/internal/machine"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
 // expectNext returns the next outcome that want accepts, within a bound.
-func expectNext(t *testing.T, outcomes <-chan Outcome, bound time.Duration, want func(Outcome) bool) time.Duration {
+func expectNext(t *testing.T, outcomes <-chan machine.Probed, bound time.Duration, want func(machine.Probed) bool) time.Duration {
 	t.Helper()
 	began, late := time.Now(), time.NewTimer(bound)
 	defer late.Stop()
@@ -31,15 +32,15 @@ func expectNext(t *testing.T, outcomes <-chan Outcome, bound time.Duration, want
 
 // Between two probes a Connection has no goroutine.
 func TestConnection_NoGoroutines(t *testing.T) {
-	server, outcomes := newAPIServer(t), make(chan Outcome, 100)
+	server, outcomes := newAPIServer(t), make(chan machine.Probed, 100)
 	for range 20 {
 		c := server.connect(t, Pace{Period: time.Hour, Timeout: time.Minute})
-		c.Start(func(o Outcome) { outcomes <- o })
+		c.Start(func(o machine.Probed) { outcomes <- o })
 		defer c.Close()
 	}
 	for range 20 {
 		if o := <-outcomes; !o.OK {
-			t.Errorf("the probe fails: %s", o.Message)
+			t.Errorf("the probe fails: %s", o.Failed.Message)
 		}
 	}
 	for deadline := time.Now().Add(time.Minute); ; runtime.Gosched() {
@@ -57,11 +58,11 @@ func TestConnection_NoGoroutines(t *testing.T) {
 // A connection that the server ends is in doubt, so that the next probe does not wait longer than the period.
 func TestConnection_Lost(t *testing.T) {
 	t.Parallel()
-	server, outcomes := newAPIServer(t), make(chan Outcome, 100)
+	server, outcomes := newAPIServer(t), make(chan machine.Probed, 100)
 	c := server.connect(t, Pace{Period: time.Hour, Timeout: time.Minute})
-	c.Start(func(o Outcome) { outcomes <- o })
+	c.Start(func(o machine.Probed) { outcomes <- o })
 	defer c.Close()
-	expectNext(t, outcomes, time.Minute, func(o Outcome) bool { return o.OK })
+	expectNext(t, outcomes, time.Minute, func(o machine.Probed) bool { return o.OK })
 	doubted := func() bool {
 		c.rounds.mu.Lock()
 		defer c.rounds.mu.Unlock()
@@ -96,14 +97,14 @@ func TestConnection_FaultsBehindALoadBalancer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			server, outcomes := newAPIServer(t), make(chan Outcome, 100)
+			server, outcomes := newAPIServer(t), make(chan machine.Probed, 100)
 			link := server.connect(t, pace)
-			link.Start(func(o Outcome) { outcomes <- o })
+			link.Start(func(o machine.Probed) { outcomes <- o })
 			defer link.Close()
 			server.waitFor(t, "/readyz", 1) // The second probe: the worst moment is right after a probe.
 			server.change(c.change)
 			fails := 0
-			took := expectNext(t, outcomes, 30*time.Second, func(o Outcome) bool {
+			took := expectNext(t, outcomes, 30*time.Second, func(o machine.Probed) bool {
 				if !o.OK {
 					fails++
 				}
@@ -120,7 +121,7 @@ func TestConnection_SwapAndClose(t *testing.T) {
 	server := newAPIServer(t)
 	for i := range 20 {
 		c := server.connect(t, Pace{Period: time.Millisecond, Timeout: time.Minute})
-		c.Start(func(Outcome) {})
+		c.Start(func(machine.Probed) {})
 		server.waitFor(t, identityPath, 2*i+1)
 		if err := c.Swap(tokenOf(t, server, "second"), "second"); err != nil {
 			t.Error(err)

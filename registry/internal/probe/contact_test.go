@@ -53,12 +53,12 @@ func await(t *testing.T, what string, c <-chan struct{}) {
 	}
 }
 
-func first(t *testing.T, c *Connection) Outcome {
+func first(t *testing.T, c *Connection) machine.Probed {
 	t.Helper()
-	outcomes := make(chan Outcome, 100)
-	c.Start(func(o Outcome) { outcomes <- o })
-	var found Outcome
-	expectNext(t, outcomes, time.Minute, func(o Outcome) bool { found = o; return true })
+	outcomes := make(chan machine.Probed, 100)
+	c.Start(func(o machine.Probed) { outcomes <- o })
+	var found machine.Probed
+	expectNext(t, outcomes, time.Minute, func(o machine.Probed) bool { found = o; return true })
 	return found
 }
 
@@ -163,7 +163,7 @@ func TestConnection_BesideAnotherCredential(t *testing.T) {
 			c := server.connectBeside(t, slow(), Beside{Questions: things()})
 			defer c.Close()
 			if o := first(t, c); !o.OK {
-				t.Fatalf("the probe fails: %s", o.Message)
+				t.Fatalf("the probe fails: %s", o.Failed.Message)
 			}
 			server.waitFor(t, thingsPath, 1)
 			results(t, c, change(t, server, c))
@@ -187,69 +187,60 @@ func TestConnection_BesideAHangingVersion(t *testing.T) {
 	}
 	c := server.connectBeside(t, Pace{Period: time.Hour, Timeout: 100 * time.Millisecond}, Beside{Ask: asked.ask})
 	defer c.Close()
-	if o := first(t, c); o.OK || o.Reason != "TimedOut" {
+	if o := first(t, c); o.OK || o.Failed.Reason != "TimedOut" {
 		t.Errorf("got outcome %+v, want a timeout", o)
 	}
 	await(t, "the end of the other requests", asked.ended)
 }
 
-// After a failure the health and all else are requested together, once the identity is known. A remote that reports its
-// identity and is not healthy is not asked for everything with each probe.
+// After a failure health and version are requested together, once the identity is known; what was beside the first contact
+// is not requested again.
 func TestConnection_BesideAfterAFailure(t *testing.T) {
 	t.Parallel()
 	server := newAPIServer(t)
 	server.known = http.StatusInternalServerError
-	calls, outcomes := make(chan bool, 100), make(chan Outcome, 100)
+	calls, outcomes := make(chan bool, 100), make(chan machine.Probed, 100)
 	c := server.connectBeside(t, slow(), Beside{Ask: func(ctx context.Context) {
 		calls <- ctx.Err() == nil
 		<-ctx.Done()
 	}})
 	defer c.Close()
-	c.Start(func(o Outcome) { outcomes <- o })
-	isOK := func(o Outcome) bool { return o.OK }
-	expectNext(t, outcomes, time.Minute, func(o Outcome) bool { return !o.OK })
+	c.Start(func(o machine.Probed) { outcomes <- o })
+	expectNext(t, outcomes, time.Minute, func(o machine.Probed) bool { return !o.OK })
 	<-calls // at the first contact
 	versions := server.count("/version")
-	server.change(func(s *apiServer) { s.known, s.status = http.StatusOK, http.StatusInternalServerError })
-	server.waitFor(t, "/readyz", 3)
 	server.change(func(s *apiServer) {
-		s.status, s.before = http.StatusOK, func(path string) {
+		s.known, s.before = http.StatusOK, func(path string) {
 			if path == "/readyz" {
 				server.waitFor(t, "/version", versions+1)
 			}
 		}
 	})
-	expectNext(t, outcomes, time.Minute, isOK)
-	testkit.Equal(t, len(calls), 1, "calls after the failure")
-	server.change(func(s *apiServer) { s.known, s.before = http.StatusInternalServerError, nil })
-	c.ProbeNow()
-	expectNext(t, outcomes, time.Minute, func(o Outcome) bool { return !o.OK })
-	server.change(func(s *apiServer) { s.known = http.StatusOK })
-	expectNext(t, outcomes, time.Minute, isOK)
-	testkit.Equal(t, len(calls), 2, "calls after two failures")
+	expectNext(t, outcomes, time.Minute, func(o machine.Probed) bool { return o.OK })
+	testkit.Equal(t, len(calls), 0, "calls after the failure")
 }
 
-// After an outage the other requests are sent beside the first one that leaves on a new connection, and if that has failed, only
-// when the identity is known: a remote that accepts connections and does not respond gets one request at a time.
+// After an outage the version is requested beside the first identity that leaves on a new connection, and if that has failed,
+// only when the identity is known: a remote that accepts connections and does not respond gets one request at a time.
 func TestConnection_HurriesOnce(t *testing.T) {
 	t.Parallel()
-	var asked atomic.Int64
-	server, outcomes := newAPIServer(t), make(chan Outcome, 1000)
-	c := server.connectBeside(t, Pace{Period: 10 * time.Millisecond, Timeout: time.Minute}, Beside{Ask: func(context.Context) { asked.Add(1) }})
-	c.Start(func(o Outcome) { outcomes <- o })
+	server, outcomes := newAPIServer(t), make(chan machine.Probed, 1000)
+	c := server.connectBeside(t, Pace{Period: 10 * time.Millisecond, Timeout: time.Minute}, Beside{})
+	c.Start(func(o machine.Probed) { outcomes <- o })
 	defer c.Close()
-	expectNext(t, outcomes, time.Minute, func(o Outcome) bool { return o.OK })
+	expectNext(t, outcomes, time.Minute, func(o machine.Probed) bool { return o.OK })
+	versions := server.count("/version")
 	server.change(func(s *apiServer) { s.known = http.StatusServiceUnavailable })
 	for range 4 {
 		server.CloseClientConnections()
-		expectNext(t, outcomes, time.Minute, func(o Outcome) bool { return !o.OK })
+		expectNext(t, outcomes, time.Minute, func(o machine.Probed) bool { return !o.OK })
 	}
-	if got := asked.Load(); got != 2 {
-		t.Errorf("got the other requests %d times, want them at the first contact and once in the outage", got)
+	if got := server.count("/version") - versions; got != 1 {
+		t.Errorf("got %d requests for the version in the outage, want 1", got)
 	}
 	server.change(func(s *apiServer) { s.known = http.StatusOK })
-	expectNext(t, outcomes, time.Minute, func(o Outcome) bool { return o.OK })
-	if got := asked.Load(); got != 3 {
-		t.Errorf("got the other requests %d times, want them again when the identity is known", got)
+	expectNext(t, outcomes, time.Minute, func(o machine.Probed) bool { return o.OK })
+	if got := server.count("/version") - versions; got != 2 {
+		t.Errorf("got %d requests for the version, want another one when the identity is known", got)
 	}
 }

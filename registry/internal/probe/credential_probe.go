@@ -16,34 +16,27 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// TrialOutcome is the outcome of a probe with another credential.
-type TrialOutcome struct {
-	Outcome
-	Questions *machine.Questions  // the questions behind Missing; nil if the permissions are unknown
-	Missing   map[string][]string // by module
-}
-
 func (c *Connection) reviewer() Reviewer {
 	return Reviewer{Post: func(ctx context.Context, path string, review client.Object) error { return c.post(ctx, path, review) }}
 }
 
 // Try probes once, with the identity, and checks the permissions of the credential.
-func (c *Connection) Try(q *machine.Questions) TrialOutcome {
+func (c *Connection) Try(q *machine.Questions) machine.Tried {
 	ctx := c.ctx
 	release, err := c.shared.Contacts.Acquire(ctx, c.rank)
 	if err != nil {
-		return TrialOutcome{}
+		return machine.Tried{}
 	}
 	defer release()
 	began := time.Now()
-	outcome, err := c.probe(ctx, Outcome{})
+	outcome, err := c.probe(ctx, machine.Probed{})
 	c.count(outcome, time.Since(began))
 	if err == nil && outcome.ID == "" {
 		if err = c.authenticated(ctx); err != nil {
-			outcome.fail(err)
+			fail(&outcome, err)
 		}
 	}
-	tried := TrialOutcome{Outcome: outcome}
+	tried := machine.Tried{Probed: outcome}
 	if err != nil || q == nil || len(q.Rules) == 0 {
 		return tried
 	}

@@ -10,7 +10,11 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/clusterfx/clusterfx/registry/internal/machine"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // How often identity and version of a healthy remote are read. They are also read when another cluster may be behind
@@ -21,33 +25,39 @@ const (
 	versionInterval  = 10 * time.Minute
 )
 
-func (c *Connection) isFresh(last Outcome) bool {
+func (c *Connection) isFresh(last machine.Probed) bool {
 	return last.OK && last.ID != "" && time.Since(c.identified) < identifyInterval
 }
 
 // probe checks the health and, unless the last outcome is fresh, identity and version. The outcome describes its error.
-func (c *Connection) probe(ctx context.Context, last Outcome) (Outcome, error) {
+func (c *Connection) probe(ctx context.Context, last machine.Probed) (machine.Probed, error) {
 	ctx, span := c.shared.Tracer.Start(ctx, "probe", c.cluster)
 	defer span.End()
-	outcome := Outcome{Endpoint: c.endpoint, Credential: *c.credential.Load(), ID: last.ID, Version: last.Version}
+	outcome := machine.Probed{Endpoint: c.Endpoint, Credential: *c.credential.Load(), ID: last.ID, Version: last.Version}
 	err := c.query(ctx, &outcome, last)
 	if err != nil {
-		outcome.fail(err)
+		fail(&outcome, err)
 		c.shared.Tracer.FailRequest(span, err)
 		return outcome, err
 	}
 	outcome.OK = true
-	c.asked, c.hurried = false, false
+	c.hurried.Store(false)
 	return outcome, nil
 }
 
-func (o *Outcome) fail(err error) {
-	o.OK, o.Refused = false, kubeconfig.IsRefusal(err)
-	o.Reason, o.Message = kubeconfig.Classify(err)
+func fail(o *machine.Probed, err error) {
+	o.OK, o.Refused, o.Failed = false, kubeconfig.IsRefusal(err), ConditionOf(err)
+	o.Fatal, o.Throttled = o.Failed.Reason == state.ReasonUnauthorized, o.Failed.Reason == state.ReasonThrottled
+}
+
+// ConditionOf returns the condition of a remote after a request that has failed.
+func ConditionOf(err error) state.Condition {
+	reason, message := kubeconfig.Classify(err)
+	return state.Condition{Status: metav1.ConditionFalse, Reason: reason, Message: message}
 }
 
 // query takes the identity as proof of health at the first contact, because the API server reads it from its storage.
-func (c *Connection) query(ctx context.Context, outcome *Outcome, last Outcome) error {
+func (c *Connection) query(ctx context.Context, outcome *machine.Probed, last machine.Probed) error {
 	if c.isFresh(last) {
 		if err := c.healthy(ctx); err != nil || c.lastUsed == c.identifiedOn {
 			return err

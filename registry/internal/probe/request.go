@@ -104,7 +104,7 @@ func decodeResponse(body []byte, into any) error {
 }
 
 func (c *Connection) send(r *http.Request) (*http.Response, error) {
-	send := func(r *http.Request) (*http.Response, error) { return transport.SendLimited(c.transport, r) }
+	send := func(r *http.Request) (*http.Response, error) { return transport.SendLimited(c.Transport, r) }
 	if traced := c.shared.Tracer.Requests(c.cluster, telemetry.ToRemote); traced != nil {
 		return traced(r, send)
 	}
@@ -135,7 +135,7 @@ func (c *Connection) do(ctx context.Context, method, path string, sent []byte) (
 }
 
 func (c *Connection) newRequest(ctx context.Context, method, path string, sent []byte) (*http.Request, error) {
-	where, err := url.JoinPath(c.server, path)
+	where, err := url.JoinPath(c.Server, path)
 	if err != nil {
 		return nil, fmt.Errorf("send the request to the API server: %w", err)
 	}

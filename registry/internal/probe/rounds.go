@@ -10,14 +10,15 @@ import (
 	"sync"
 	"time"
 
+	"github.com/clusterfx/clusterfx/registry/internal/machine"
 	"github.com/clusterfx/clusterfx/registry/internal/startqueue"
 )
 
 // rounds are the probes of a Connection, one at a time. A timer starts each, so that there is no goroutine between two.
 // Close waits for a probe.
 type rounds struct {
-	report func(Outcome)
-	probe  func(ctx context.Context, last Outcome) (Outcome, error)
+	report func(machine.Probed)
+	probe  func(ctx context.Context, last machine.Probed) (machine.Probed, error)
 	heard  func(net.Conn) time.Time // when bytes were last received on a connection
 	work   sync.WaitGroup           // the probe under way
 
@@ -32,8 +33,8 @@ type rounds struct {
 	closed    bool
 
 	// Those below belong to the probe under way.
-	last    Outcome // zero for none
-	excused int     // consecutive failures that were attributed to the hub
+	last    machine.Probed // zero for none
+	excused int            // consecutive failures that were attributed to the hub
 }
 
 // Attention is how much the owner depends on outcomes.
@@ -50,9 +51,9 @@ const (
 )
 
 // Start starts the probe. report gets each outcome, in the probe's goroutine; see Attention.
-func (c *Connection) Start(report func(Outcome)) {
+func (c *Connection) Start(report func(machine.Probed)) {
 	c.shared.Beat()
-	c.transport.Lost = c.Doubt
+	c.Transport.Lost = c.Doubt
 	c.rounds.report = report
 	c.rounds.mu.Lock()
 	defer c.rounds.mu.Unlock()
@@ -134,7 +135,7 @@ func (r *rounds) begin() bool {
 // take resets what has caused the probe. It needs mu.
 func (r *rounds) take() {
 	if r.forget {
-		r.last = Outcome{}
+		r.last = machine.Probed{}
 	}
 	r.forget, r.schedule.again, r.schedule.doubted = false, false, false
 }
@@ -190,15 +191,15 @@ func (c *Connection) round(release func()) {
 	r.arm()
 }
 
-func (r *rounds) isNews(outcome Outcome, identified bool) bool {
+func (r *rounds) isNews(outcome machine.Probed, identified bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.attention != Settled || outcome != r.last || identified
 }
 
 // count includes probes that failed because of the hub.
-func (c *Connection) count(outcome Outcome, took time.Duration) {
-	c.shared.Metrics.ObserveProbe(c.cluster, outcome.Reason, took)
+func (c *Connection) count(outcome machine.Probed, took time.Duration) {
+	c.shared.Metrics.ObserveProbe(c.cluster, outcome.Failed.Reason, took)
 }
 
 // maxExcused consecutive failures are the hub's. One that is always short of CPU time must still find that a remote is
@@ -213,5 +214,5 @@ func (c *Connection) isHubFault(err error, began time.Time) bool {
 // isDelayedByApp: the response waits on its TCP connection behind one to an app. Over a slow network a list may take
 // minutes.
 func (c *Connection) isDelayedByApp(err error, began time.Time) bool {
-	return errors.Is(err, context.DeadlineExceeded) && c.lastReceived.Load() > began.UnixNano()
+	return errors.Is(err, context.DeadlineExceeded) && c.LastReceived.Load() > began.UnixNano()
 }

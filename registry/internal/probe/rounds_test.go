@@ -9,6 +9,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/clusterfx/clusterfx/registry/internal/machine"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // fakeRemote is what a Connection probes in a test with a clock of its own.
@@ -16,10 +19,10 @@ type fakeRemote struct {
 	*Connection
 	heardAt    atomic.Int64 // in nanoseconds; bytes are received all the time if it is zero
 	fails      atomic.Bool
-	starved    atomic.Bool  // the hub is short of CPU time during each probe
-	began      chan Outcome // what each probe knew before
-	waits      atomic.Bool  // a probe waits for proceed
-	identifies atomic.Bool  // a probe reads the identity
+	starved    atomic.Bool         // the hub is short of CPU time during each probe
+	began      chan machine.Probed // what each probe knew before
+	waits      atomic.Bool         // a probe waits for proceed
+	identifies atomic.Bool         // a probe reads the identity
 	proceed    chan struct{}
 	reported   atomic.Int64
 }
@@ -30,7 +33,7 @@ func startFake(t *testing.T, server *apiServer) *fakeRemote {
 	t.Helper()
 	f := &fakeRemote{
 		Connection: server.connect(t, Pace{Period: 5 * time.Second, Timeout: 3 * time.Second}),
-		began:      make(chan Outcome, 100), proceed: make(chan struct{}),
+		began:      make(chan machine.Probed, 100), proceed: make(chan struct{}),
 	}
 	f.rounds.heard = func(net.Conn) time.Time {
 		if at := f.heardAt.Load(); at != 0 {
@@ -38,25 +41,25 @@ func startFake(t *testing.T, server *apiServer) *fakeRemote {
 		}
 		return time.Now()
 	}
-	f.rounds.probe = func(ctx context.Context, last Outcome) (Outcome, error) {
+	f.rounds.probe = func(ctx context.Context, last machine.Probed) (machine.Probed, error) {
 		f.began <- last
 		if f.waits.Load() {
 			select {
 			case <-f.proceed:
 			case <-ctx.Done():
-				return Outcome{}, ctx.Err()
+				return machine.Probed{}, ctx.Err()
 			}
 		}
 		if f.identifies.Load() {
 			f.identified = time.Now()
 		}
 		if f.fails.Load() {
-			return Outcome{Reason: "TimedOut"}, context.DeadlineExceeded
+			return machine.Probed{Failed: state.Condition{Reason: "TimedOut"}}, context.DeadlineExceeded
 		}
-		return Outcome{Endpoint: "e", OK: true, ID: "id"}, nil
+		return machine.Probed{Endpoint: "e", OK: true, ID: "id"}, nil
 	}
 	f.shared.Starved = func(time.Time) bool { return f.starved.Load() }
-	f.Start(func(Outcome) { f.reported.Add(1) })
+	f.Start(func(machine.Probed) { f.reported.Add(1) })
 	return f
 }
 

@@ -48,11 +48,8 @@ func (m *Mappings) NewMapper(ctx, life context.Context, r Remote) (meta.RESTMapp
 // first prefers usable early documents.
 func (m *Mappings) first(ctx context.Context, r Remote) (*mapping, error) {
 	s := m.server(r)
-	found, known, err := r.Early.await(ctx)
-	switch {
-	case err != nil:
-		return nil, err
-	case found == nil:
+	found, known := r.Early.take(ctx)
+	if found == nil {
 		return m.discover(ctx, s)
 	}
 	s.known = known

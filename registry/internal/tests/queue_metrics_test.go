@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/clusterfx/clusterfx/internal/testkit"
-	"github.com/clusterfx/clusterfx/registry/internal/queue"
+	"github.com/clusterfx/clusterfx/registry/internal/contain"
 )
 
 // values returns the values of the series of a queue; of a histogram, the number and the sum.
@@ -85,7 +85,7 @@ func TestMetrics_AsControllerRuntime(t *testing.T) {
 		lifeOfItems(theirs)
 		want := values(t, metrics.Registry, name+"-theirs")
 		theirs.ShutDown()
-		ours := queue.New(name+"-ours", newLimiter(), queue.NewMetrics(metrics.Registry))
+		ours := contain.NewQueue(name+"-ours", newLimiter(), contain.NewQueueMetrics(metrics.Registry))
 		lifeOfItems(ours)
 		got := values(t, metrics.Registry, name+"-ours")
 		ours.ShutDown()
@@ -101,8 +101,8 @@ func TestMetrics_Ages(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := prometheus.NewRegistry()
-		m := queue.NewMetrics(r)
-		one, two := queue.New("q", newLimiter(), m), queue.New("q", newLimiter(), m)
+		m := contain.NewQueueMetrics(r)
+		one, two := contain.NewQueue("q", newLimiter(), m), contain.NewQueue("q", newLimiter(), m)
 		defer one.ShutDown()
 		defer two.ShutDown()
 		expect := func(when string, unfinished, longest float64) {
@@ -139,7 +139,7 @@ func TestMetrics_Ages(t *testing.T) {
 func TestMetrics_DepthAfterShutDown(t *testing.T) {
 	t.Parallel()
 	r := prometheus.NewRegistry()
-	q := queue.New("q", newLimiter(), queue.NewMetrics(r))
+	q := contain.NewQueue("q", newLimiter(), contain.NewQueueMetrics(r))
 	q.Add("in work")
 	take(t, q, 1)
 	q.AddWithOpts(withPriority(1), "in work", "ready")
@@ -155,7 +155,7 @@ func TestMetrics_DepthAfterShutDown(t *testing.T) {
 func TestMetrics_Priorities(t *testing.T) {
 	t.Parallel()
 	r := prometheus.NewRegistry()
-	q := queue.New("q", newLimiter(), queue.NewMetrics(r))
+	q := contain.NewQueue("q", newLimiter(), contain.NewQueueMetrics(r))
 	defer q.ShutDown()
 	for n := range 100 {
 		q.AddWithOpts(withPriority(n), fmt.Sprint(n))
@@ -184,9 +184,9 @@ func TestMetrics_None(t *testing.T) {
 	r := prometheus.NewRegistry()
 	other := prometheus.NewGauge(prometheus.GaugeOpts{Name: "workqueue_depth", Help: "Something else."})
 	r.MustRegister(other)
-	m := queue.NewMetrics(r)
+	m := contain.NewQueueMetrics(r)
 	for _, name := range []string{"", "q"} {
-		q := queue.New(name, newLimiter(), m)
+		q := contain.NewQueue(name, newLimiter(), m)
 		q.Add("a")
 		take(t, q, 1)
 		q.Done("a")

@@ -11,7 +11,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 
-	"github.com/clusterfx/clusterfx/registry/internal/queue"
+	"github.com/clusterfx/clusterfx/registry/internal/contain"
 )
 
 type taken struct {
@@ -146,7 +146,7 @@ func TestQueue_AsControllerRuntime(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := &model{
 					t: t, random: rand.New(rand.NewPCG(seed, 0)),
-					ours: newWorker(queue.New("", newLimiter(), nil)),
+					ours: newWorker(contain.NewQueue("", newLimiter(), nil)),
 					theirs: newWorker(priorityqueue.New("", func(o *priorityqueue.Opts[string]) {
 						o.RateLimiter = newLimiter()
 					})),

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 
 	"github.com/clusterfx/clusterfx/internal/testkit"
-	"github.com/clusterfx/clusterfx/registry/internal/queue"
+	"github.com/clusterfx/clusterfx/registry/internal/contain"
 )
 
 // cell is what the workers know of one item.
@@ -28,7 +28,7 @@ func TestQueue_Concurrent(t *testing.T) {
 	t.Parallel()
 	const items, adders, adds, workers = 20, 8, 500, 8
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[int](time.Microsecond, time.Millisecond)
-	q := queue.New("test", limiter, nil)
+	q := contain.NewQueue("test", limiter, nil)
 	var cells [items]cell
 	var left atomic.Int64
 	left.Store(items)
@@ -74,7 +74,7 @@ func TestQueue_Concurrent(t *testing.T) {
 func TestQueue_ConcurrentShutDown(t *testing.T) {
 	t.Parallel()
 	for range 100 {
-		q := queue.New("test", newLimiter(), nil)
+		q := contain.NewQueue("test", newLimiter(), nil)
 		var running sync.WaitGroup
 		for range 4 {
 			running.Go(func() {

@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 
-	"github.com/clusterfx/clusterfx/registry/internal/queue"
+	"github.com/clusterfx/clusterfx/registry/internal/contain"
 )
 
 // newLimiter returns a rate limiter with delays of 1 s, 2 s, 4 s and so on.
@@ -18,9 +18,9 @@ func newLimiter() workqueue.TypedRateLimiter[string] {
 }
 
 // newQueue returns a queue without metrics that is shut down at the end of the test.
-func newQueue(t *testing.T) *queue.Queue[string] {
+func newQueue(t *testing.T) *contain.Queue[string] {
 	t.Helper()
-	q := queue.New("test", newLimiter(), nil)
+	q := contain.NewQueue("test", newLimiter(), nil)
 	t.Cleanup(q.ShutDown)
 	return q
 }

@@ -12,28 +12,28 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 
 	"github.com/clusterfx/clusterfx/internal/testkit"
-	"github.com/clusterfx/clusterfx/registry/internal/queue"
+	"github.com/clusterfx/clusterfx/registry/internal/contain"
 )
 
-var _ priorityqueue.PriorityQueue[string] = (*queue.Queue[string])(nil)
+var _ priorityqueue.PriorityQueue[string] = (*contain.Queue[string])(nil)
 
 // Each case fills a queue, and then all items that are ready are taken.
 func TestQueue_Order(t *testing.T) {
 	t.Parallel()
 	for name, one := range map[string]struct {
-		fill func(q *queue.Queue[string])
+		fill func(q *contain.Queue[string])
 		want []string
 	}{
 		"the first that was added is first": {
-			func(q *queue.Queue[string]) { q.AddWithOpts(priorityqueue.AddOpts{}, "a", "b"); q.Add("c") },
+			func(q *contain.Queue[string]) { q.AddWithOpts(priorityqueue.AddOpts{}, "a", "b"); q.Add("c") },
 			[]string{"a", "b", "c"},
 		},
 		"an item is contained once, at its first place": {
-			func(q *queue.Queue[string]) { q.Add("a"); q.Add("b"); q.Add("a") },
+			func(q *contain.Queue[string]) { q.Add("a"); q.Add("b"); q.Add("a") },
 			[]string{"a", "b"},
 		},
 		"the highest priority is first": {
-			func(q *queue.Queue[string]) {
+			func(q *contain.Queue[string]) {
 				q.AddWithOpts(withPriority(-1), "a")
 				q.Add("b")
 				q.AddWithOpts(withPriority(1), "c")
@@ -41,7 +41,7 @@ func TestQueue_Order(t *testing.T) {
 			[]string{"c", "b", "a"},
 		},
 		"the highest of the priorities of an item counts": {
-			func(q *queue.Queue[string]) {
+			func(q *contain.Queue[string]) {
 				q.AddWithOpts(withPriority(2), "a")
 				q.AddWithOpts(withPriority(1), "b")
 				q.Add("a")
@@ -49,7 +49,7 @@ func TestQueue_Order(t *testing.T) {
 			[]string{"a", "b"},
 		},
 		"a rise of the priority moves an item to the end of the priority": {
-			func(q *queue.Queue[string]) {
+			func(q *contain.Queue[string]) {
 				q.Add("a")
 				q.AddWithOpts(withPriority(1), "b")
 				q.AddWithOpts(withPriority(1), "a")
@@ -57,23 +57,23 @@ func TestQueue_Order(t *testing.T) {
 			[]string{"b", "a"},
 		},
 		"a delayed item is not ready": {
-			func(q *queue.Queue[string]) { q.AddAfter("a", time.Second); q.Add("b") },
+			func(q *contain.Queue[string]) { q.AddAfter("a", time.Second); q.Add("b") },
 			[]string{"b"},
 		},
 		"a delay of 0 or less is none": {
-			func(q *queue.Queue[string]) { q.AddAfter("a", 0); q.AddAfter("b", -time.Second) },
+			func(q *contain.Queue[string]) { q.AddAfter("a", 0); q.AddAfter("b", -time.Second) },
 			[]string{"a", "b"},
 		},
 		"an item that is added without a delay is no longer delayed": {
-			func(q *queue.Queue[string]) { q.AddAfter("a", time.Second); q.Add("a") },
+			func(q *contain.Queue[string]) { q.AddAfter("a", time.Second); q.Add("a") },
 			[]string{"a"},
 		},
 		"a ready item does not become delayed": {
-			func(q *queue.Queue[string]) { q.Add("a"); q.AddAfter("a", time.Second); q.AddRateLimited("a") },
+			func(q *contain.Queue[string]) { q.Add("a"); q.AddAfter("a", time.Second); q.AddRateLimited("a") },
 			[]string{"a"},
 		},
 		"a delayed item keeps its priority when it becomes ready": {
-			func(q *queue.Queue[string]) {
+			func(q *contain.Queue[string]) {
 				one := 1
 				q.AddWithOpts(priorityqueue.AddOpts{After: time.Second, Priority: &one}, "a")
 				q.Add("b")
@@ -82,7 +82,7 @@ func TestQueue_Order(t *testing.T) {
 			[]string{"a", "b"},
 		},
 		"a delayed item counts as added when its delay ends": {
-			func(q *queue.Queue[string]) {
+			func(q *contain.Queue[string]) {
 				q.AddAfter("a", 2*time.Second)
 				q.AddAfter("b", time.Second)
 				q.Add("c")
@@ -93,7 +93,7 @@ func TestQueue_Order(t *testing.T) {
 			[]string{"c", "b", "a", "d"},
 		},
 		"of items whose delays end at once, the highest priority is first": {
-			func(q *queue.Queue[string]) {
+			func(q *contain.Queue[string]) {
 				one := 1
 				q.AddAfter("a", time.Second)
 				q.AddWithOpts(priorityqueue.AddOpts{After: time.Second, Priority: &one}, "b")
@@ -118,30 +118,30 @@ func TestQueue_Order(t *testing.T) {
 func TestQueue_Delay(t *testing.T) {
 	t.Parallel()
 	for name, one := range map[string]struct {
-		add  func(q *queue.Queue[string])
+		add  func(q *contain.Queue[string])
 		want float64
 	}{
-		"AddAfter":            {func(q *queue.Queue[string]) { q.AddAfter("a", 5*time.Second) }, 5},
-		"the earliest counts": {func(q *queue.Queue[string]) { q.AddAfter("a", 5*time.Second); q.AddAfter("a", 3*time.Second) }, 3},
+		"AddAfter":            {func(q *contain.Queue[string]) { q.AddAfter("a", 5*time.Second) }, 5},
+		"the earliest counts": {func(q *contain.Queue[string]) { q.AddAfter("a", 5*time.Second); q.AddAfter("a", 3*time.Second) }, 3},
 		"a later one is ignored": {
-			func(q *queue.Queue[string]) { q.AddAfter("a", 3*time.Second); q.AddAfter("a", 5*time.Second) }, 3,
+			func(q *contain.Queue[string]) { q.AddAfter("a", 3*time.Second); q.AddAfter("a", 5*time.Second) }, 3,
 		},
 		"times count, and not delays": {
-			func(q *queue.Queue[string]) {
+			func(q *contain.Queue[string]) {
 				q.AddAfter("a", 3*time.Second)
 				<-time.After(2 * time.Second)
 				q.AddAfter("a", 2*time.Second)
 			}, 3,
 		},
 		"of another item": {
-			func(q *queue.Queue[string]) { q.AddAfter("b", time.Hour); q.AddAfter("a", 3*time.Second) }, 3,
+			func(q *contain.Queue[string]) { q.AddAfter("b", time.Hour); q.AddAfter("a", 3*time.Second) }, 3,
 		},
 		"after the longest of all delays": {
-			func(q *queue.Queue[string]) { q.AddAfter("b", math.MaxInt64); q.AddAfter("a", 3*time.Second) }, 3,
+			func(q *contain.Queue[string]) { q.AddAfter("b", math.MaxInt64); q.AddAfter("a", 3*time.Second) }, 3,
 		},
-		"AddRateLimited": {func(q *queue.Queue[string]) { q.AddRateLimited("a") }, 1},
+		"AddRateLimited": {func(q *contain.Queue[string]) { q.AddRateLimited("a") }, 1},
 		"the limiter counts failures": {
-			func(q *queue.Queue[string]) {
+			func(q *contain.Queue[string]) {
 				q.AddRateLimited("b")
 				q.AddRateLimited("a")
 				<-time.After(time.Second)
@@ -152,7 +152,7 @@ func TestQueue_Delay(t *testing.T) {
 			}, 3,
 		},
 		"Forget": {
-			func(q *queue.Queue[string]) {
+			func(q *contain.Queue[string]) {
 				q.AddRateLimited("a")
 				<-time.After(time.Second)
 				synctest.Wait()
@@ -163,20 +163,20 @@ func TestQueue_Delay(t *testing.T) {
 			}, 2,
 		},
 		"a shorter delay than that of the limiter": {
-			func(q *queue.Queue[string]) {
+			func(q *contain.Queue[string]) {
 				q.AddWithOpts(priorityqueue.AddOpts{RateLimited: true, After: 100 * time.Millisecond}, "a")
 			}, 0.1,
 		},
 		"a longer delay than that of the limiter": {
-			func(q *queue.Queue[string]) {
+			func(q *contain.Queue[string]) {
 				q.AddWithOpts(priorityqueue.AddOpts{RateLimited: true, After: time.Minute}, "a")
 			}, 1,
 		},
 		"while in work": {
-			func(q *queue.Queue[string]) { q.Add("a"); take(t, q, 1); q.AddAfter("a", 2*time.Second); q.Done("a") }, 2,
+			func(q *contain.Queue[string]) { q.Add("a"); take(t, q, 1); q.AddAfter("a", 2*time.Second); q.Done("a") }, 2,
 		},
 		"in work until after the delay": {
-			func(q *queue.Queue[string]) {
+			func(q *contain.Queue[string]) {
 				q.Add("a")
 				take(t, q, 1)
 				q.AddAfter("a", time.Second)
@@ -272,9 +272,9 @@ func TestQueue_AfterBurst(t *testing.T) {
 // ShutDown ends all calls of Get, and may be called more than once. The queue drops its items and accepts no others.
 func TestQueue_ShutDown(t *testing.T) {
 	t.Parallel()
-	for name, shutDown := range map[string]func(*queue.Queue[string]){
-		"ShutDown":          (*queue.Queue[string]).ShutDown,
-		"ShutDownWithDrain": (*queue.Queue[string]).ShutDownWithDrain,
+	for name, shutDown := range map[string]func(*contain.Queue[string]){
+		"ShutDown":          (*contain.Queue[string]).ShutDown,
+		"ShutDownWithDrain": (*contain.Queue[string]).ShutDownWithDrain,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -321,7 +321,7 @@ func TestQueue_ShutDown(t *testing.T) {
 // reentrant is a rate limiter that uses its queue.
 type reentrant struct {
 	workqueue.TypedRateLimiter[string]
-	queue *queue.Queue[string]
+	queue *contain.Queue[string]
 }
 
 func (r *reentrant) When(key string) time.Duration {
@@ -334,7 +334,7 @@ func TestQueue_LimiterIsCalledWithoutLock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := &reentrant{TypedRateLimiter: newLimiter()}
-		l.queue = queue.New("test", l, nil)
+		l.queue = contain.NewQueue("test", l, nil)
 		defer l.queue.ShutDown()
 		l.queue.AddRateLimited("a")
 		testkit.Equal(t, take(t, l.queue, 2), []string{"by the limiter", "a"}, "items")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package queue
+package contain
 
 import (
 	"container/heap"
@@ -12,7 +12,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 )
 
-// Queue is a priorityqueue.PriorityQueue without goroutines. It is safe for use by many.
+// Queue is the work queue of the controllers of modules: a priorityqueue.PriorityQueue without goroutines, and with a timer
+// only while an item is delayed, since a hub has thousands of them, mostly idle. It has the rules and metrics of
+// controller-runtime's:
+//
+//   - It contains an item once, with the highest of its priorities and the earliest of its times.
+//   - Get returns the ready item of the highest priority, the first that was added. A rise moves an item to the end of
+//     its new priority. A delayed item counts as added when its delay ends.
+//   - An item in work, between Get and Done, is not returned by another Get. If added meanwhile, it is returned after
+//     Done.
+//
+// Other than in controller-runtime: the rate limiter, which is code of a module, is called without a lock and before
+// AddWithOpts returns. ShutDown drops the items, so that metrics do not count them, and may be called again. Items are
+// not logged at level 5. unfinished_work_seconds and longest_running_processor_seconds are the sum and the longest of
+// all queues of a name, in all apps, which would overwrite each other.
 type Queue[T comparable] struct {
 	limiter workqueue.TypedRateLimiter[T]
 	series  *series // nil without metrics
@@ -30,8 +43,8 @@ type Queue[T comparable] struct {
 	shutDown bool
 }
 
-// New returns the queue of a controller; m may be nil.
-func New[T comparable](name string, limiter workqueue.TypedRateLimiter[T], m *Metrics) *Queue[T] {
+// NewQueue returns the queue of a controller; m may be nil.
+func NewQueue[T comparable](name string, limiter workqueue.TypedRateLimiter[T], m *QueueMetrics) *Queue[T] {
 	q := &Queue[T]{limiter: limiter, items: map[T]*item[T]{}, base: time.Now()}
 	q.changed.L = &q.mu
 	q.ready.earlier, q.delayed.earlier = earlierInOrder[T], earlierInTime[T]

@@ -17,16 +17,17 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/clusterfx/clusterfx/registry/internal/appmanager"
+	"github.com/clusterfx/clusterfx/registry/internal/app"
 )
 
 // made are the ways to make a manager whose cluster has a cache. Both managers keep the same contract.
 func made() map[string]func(*testing.T, cache.Cache, logr.Logger) manager.Manager {
 	return map[string]func(*testing.T, cache.Cache, logr.Logger) manager.Manager{
-		"appmanager": newManager, "controller-runtime": newReference,
+		"app.Manager": newManager, "controller-runtime": newReference,
 	}
 }
 
@@ -37,7 +38,7 @@ func newManager(t *testing.T, c cache.Cache, log logr.Logger) manager.Manager {
 		o.NewCache = func(*rest.Config, cache.Options) (cache.Cache, error) { return c, nil }
 	})
 	must(t, err)
-	return appmanager.New(one, appmanager.Options{Logger: log})
+	return app.NewManager(one, log, config.Controller{Logger: log})
 }
 
 func newReference(t *testing.T, c cache.Cache, log logr.Logger) manager.Manager {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package queue
+package contain
 
 import (
 	"errors"
@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// Metrics are controller-runtime's vectors for all queues of a hub.
-type Metrics struct {
+// QueueMetrics are controller-runtime's vectors for all queues of a hub.
+type QueueMetrics struct {
 	base                time.Time
 	depth               *prometheus.GaugeVec
 	adds, retries       *prometheus.CounterVec
@@ -24,9 +24,9 @@ type Metrics struct {
 	byName map[string]*series
 }
 
-// NewMetrics returns the metrics in a registry, and registers missing ones. controller-runtime does not export its
+// NewQueueMetrics returns the metrics in a registry, and registers missing ones. controller-runtime does not export its
 // vectors, but registering one with the same description yields them.
-func NewMetrics(r prometheus.Registerer) *Metrics {
+func NewQueueMetrics(r prometheus.Registerer) *QueueMetrics {
 	labels := []string{"name", "controller"}
 	options := func(name, help string) prometheus.Opts {
 		return prometheus.Opts{Subsystem: metrics.WorkQueueSubsystem, Name: name, Help: help}
@@ -44,7 +44,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			NativeHistogramMaxBucketNumber: 100, NativeHistogramMinResetDuration: time.Hour,
 		}, labels))
 	}
-	return &Metrics{
+	return &QueueMetrics{
 		base: time.Now(), byName: map[string]*series{},
 		depth: gauge(metrics.DepthKey, "Current depth of workqueue by workqueue and priority", "priority"),
 		adds:  counter(metrics.AddsKey, "Total number of adds handled by workqueue"),
@@ -72,7 +72,7 @@ func register[C prometheus.Collector](r prometheus.Registerer, c C) C {
 	return c
 }
 
-func (m *Metrics) of(name string) *series {
+func (m *QueueMetrics) of(name string) *series {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := m.byName[name]

@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
@@ -156,7 +155,7 @@ func TestManager_IgnoresChecksAndHandlers(t *testing.T) {
 	})
 }
 
-// Getters return the options, and their defaults.
+// Getters return what the manager was made with.
 func TestManager_Getters(t *testing.T) {
 	t.Parallel()
 	forBoth(t, func(t *testing.T, s *recorded) {
@@ -171,9 +170,4 @@ func TestManager_Getters(t *testing.T) {
 			t.Error("GetConverterRegistry does not return one registry")
 		}
 	})
-	for name, newManager := range made() {
-		if newManager(t, newRecorded(t, newManager).cache, logr.Logger{}).GetLogger().GetSink() == nil {
-			t.Errorf("%s: a manager without a logger has no default", name)
-		}
-	}
 }
