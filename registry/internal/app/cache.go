@@ -46,7 +46,7 @@ func (l *Life) cacheOptions(h *contain.Handlers) boundcache.Options {
 			StaleAfter: l.Limits.StaleAfter, StaleTolerance: l.Limits.StaleTolerance,
 			Refresh: l.Limits.ReconcileTimeout, Sync: l.Limits.SyncTimeout,
 		},
-		Blocked: l.Blocked, Missed: l.Missed, Stale: l.tracker.changed, Arrived: h.Check, Fail: l.cacheFailed,
+		Blocked: l.Blocked, Missed: l.Missed, Stale: l.changed, Arrived: h.Check, Fail: l.cacheFailed,
 		Reader: readerIn, Undeclared: l.Undeclared,
 	}
 }
