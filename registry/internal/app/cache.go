@@ -45,7 +45,7 @@ func (l *Life) cacheOptions() cache.Options {
 			StaleAfter: l.Limits.StaleAfter, StaleTolerance: l.Limits.StaleTolerance,
 			Handling: l.Limits.ReconcileTimeout, Sync: l.Limits.SyncTimeout,
 		},
-		Blocked: l.Blocked, Missed: l.Missed, Stale: l.tracker.changed, Fail: l.cacheFailed,
+		Blocked: l.Blocked, Missed: l.Missed, Stale: l.changed, Fail: l.cacheFailed,
 		Goroutines: l.Contained.Goroutines, Reader: readerIn, Undeclared: l.Undeclared,
 	}
 }
