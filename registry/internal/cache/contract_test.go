@@ -34,7 +34,7 @@ func run(t *testing.T, i *Informer) (stop func()) {
 	return stop
 }
 
-func informerOf( //nolint:revive // argument-limit: client-go's, and the test.
+func informerOf(
 	t *testing.T, lw toolscache.ListerWatcher, resync time.Duration, indexers toolscache.Indexers,
 ) *Informer {
 	t.Helper()

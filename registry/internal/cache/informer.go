@@ -90,7 +90,7 @@ func (s *selection) newInformer(
 		period:   resync,
 		handlers: map[*handler]bool{},
 	}
-	s.budget.add(i)
+	s.add(i)
 	return i
 }
 

@@ -128,10 +128,13 @@ func (a *app) noteReader(module string, obj runtime.Object) {
 	case runtime.Unstructured, *metav1.PartialObjectMetadata, *metav1.PartialObjectMetadataList:
 		one.kind = obj.GetObjectKind().GroupVersionKind()
 	}
-	if known := a.readers.Load(); known != nil && (*known)[one] {
-		return
+	if known := a.readers.Load(); known == nil || !(*known)[one] {
+		a.addReader(one, kindOf(a.options.Scheme, obj))
 	}
-	a.NoteWatcher(kindOf(a.options.Scheme, obj), module)
+}
+
+func (a *app) addReader(one reader, kind string) {
+	a.NoteWatcher(kind, one.module)
 	a.reading.Lock()
 	defer a.reading.Unlock()
 	more := map[reader]bool{one: true}
