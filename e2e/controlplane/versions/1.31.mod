@@ -2,9 +2,10 @@ module github.com/clusterfx/clusterfx/e2e/controlplane
 
 go 1.26.0
 
-require k8s.io/kubernetes v1.31.12
+require k8s.io/kubernetes v1.31.12 // indirect
 
 require (
+	github.com/Azure/go-ansiterm v0.0.0-20210617225240-d185dfc1b5a1 // indirect
 	github.com/NYTimes/gziphandler v1.1.1 // indirect
 	github.com/antlr4-go/antlr/v4 v4.13.0 // indirect
 	github.com/asaskevich/govalidator v0.0.0-20190424111038-f61b66f89f4a // indirect
@@ -40,6 +41,7 @@ require (
 	github.com/grpc-ecosystem/go-grpc-prometheus v1.2.0 // indirect
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.20.0 // indirect
 	github.com/imdario/mergo v0.3.6 // indirect
+	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/josharian/intern v1.0.0 // indirect
 	github.com/json-iterator/go v1.1.12 // indirect
 	github.com/mailru/easyjson v0.7.7 // indirect
@@ -100,19 +102,22 @@ require (
 	gopkg.in/square/go-jose.v2 v2.6.0 // indirect
 	gopkg.in/yaml.v2 v2.4.0 // indirect
 	gopkg.in/yaml.v3 v3.0.1 // indirect
-	k8s.io/api v0.31.12 // indirect
+	k8s.io/api v0.31.13 // indirect
 	k8s.io/apiextensions-apiserver v0.0.0 // indirect
-	k8s.io/apimachinery v0.31.12 // indirect
-	k8s.io/apiserver v0.31.12 // indirect
-	k8s.io/client-go v0.31.12 // indirect
+	k8s.io/apimachinery v0.31.13 // indirect
+	k8s.io/apiserver v0.31.13 // indirect
+	k8s.io/client-go v0.31.13 // indirect
 	k8s.io/cloud-provider v0.0.0 // indirect
-	k8s.io/component-base v0.31.12 // indirect
-	k8s.io/component-helpers v0.31.12 // indirect
+	k8s.io/cluster-bootstrap v0.0.0 // indirect
+	k8s.io/component-base v0.31.13 // indirect
+	k8s.io/component-helpers v0.31.13 // indirect
 	k8s.io/controller-manager v0.31.12 // indirect
+	k8s.io/dynamic-resource-allocation v0.0.0 // indirect
 	k8s.io/klog/v2 v2.130.1 // indirect
-	k8s.io/kms v0.31.12 // indirect
+	k8s.io/kms v0.31.13 // indirect
+	k8s.io/kube-aggregator v0.0.0 // indirect
 	k8s.io/kube-openapi v0.0.0-20240228011516-70dd3763d340 // indirect
-	k8s.io/kubelet v0.0.0 // indirect
+	k8s.io/kubelet v0.31.13 // indirect
 	k8s.io/mount-utils v0.0.0 // indirect
 	k8s.io/pod-security-admission v0.0.0 // indirect
 	k8s.io/utils v0.0.0-20240711033017-18e509b52bc8 // indirect
@@ -132,18 +137,18 @@ replace (
 	k8s.io/cli-runtime => k8s.io/cli-runtime v0.31.12
 	k8s.io/client-go => k8s.io/client-go v0.31.12
 	k8s.io/cloud-provider => k8s.io/cloud-provider v0.31.12
-	k8s.io/cluster-bootstrap => k8s.io/cluster-bootstrap v0.31.12
+	k8s.io/cluster-bootstrap => k8s.io/cluster-bootstrap v0.31.13
 	k8s.io/code-generator => k8s.io/code-generator v0.31.12
 	k8s.io/component-base => k8s.io/component-base v0.31.12
 	k8s.io/component-helpers => k8s.io/component-helpers v0.31.12
 	k8s.io/controller-manager => k8s.io/controller-manager v0.31.12
-	k8s.io/cri-api => k8s.io/cri-api v0.31.12
-	k8s.io/cri-client => k8s.io/cri-client v0.31.12
+	k8s.io/cri-api => k8s.io/cri-api v0.31.13
+	k8s.io/cri-client => k8s.io/cri-client v0.31.13
 	k8s.io/csi-translation-lib => k8s.io/csi-translation-lib v0.31.12
 	k8s.io/dynamic-resource-allocation => k8s.io/dynamic-resource-allocation v0.31.13
 	k8s.io/endpointslice => k8s.io/endpointslice v0.31.12
 	k8s.io/kms => k8s.io/kms v0.31.12
-	k8s.io/kube-aggregator => k8s.io/kube-aggregator v0.31.12
+	k8s.io/kube-aggregator => k8s.io/kube-aggregator v0.31.13
 	k8s.io/kube-controller-manager => k8s.io/kube-controller-manager v0.31.12
 	k8s.io/kube-proxy => k8s.io/kube-proxy v0.31.12
 	k8s.io/kube-scheduler => k8s.io/kube-scheduler v0.31.12

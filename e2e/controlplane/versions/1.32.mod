@@ -2,10 +2,11 @@ module github.com/clusterfx/clusterfx/e2e/controlplane
 
 go 1.26.0
 
-require k8s.io/kubernetes v1.32.10
+require k8s.io/kubernetes v1.32.10 // indirect
 
 require (
 	cel.dev/expr v0.18.0 // indirect
+	github.com/Azure/go-ansiterm v0.0.0-20230124172434-306776ec8161 // indirect
 	github.com/NYTimes/gziphandler v1.1.1 // indirect
 	github.com/antlr4-go/antlr/v4 v4.13.0 // indirect
 	github.com/asaskevich/govalidator v0.0.0-20190424111038-f61b66f89f4a // indirect
@@ -39,6 +40,7 @@ require (
 	github.com/gorilla/websocket v1.5.0 // indirect
 	github.com/grpc-ecosystem/go-grpc-prometheus v1.2.0 // indirect
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.20.0 // indirect
+	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/josharian/intern v1.0.0 // indirect
 	github.com/json-iterator/go v1.1.12 // indirect
 	github.com/mailru/easyjson v0.7.7 // indirect
@@ -96,18 +98,21 @@ require (
 	gopkg.in/natefinch/lumberjack.v2 v2.2.1 // indirect
 	gopkg.in/square/go-jose.v2 v2.6.0 // indirect
 	gopkg.in/yaml.v3 v3.0.1 // indirect
-	k8s.io/api v0.32.10 // indirect
+	k8s.io/api v0.32.11 // indirect
 	k8s.io/apiextensions-apiserver v0.0.0 // indirect
-	k8s.io/apimachinery v0.32.10 // indirect
-	k8s.io/apiserver v0.32.10 // indirect
-	k8s.io/client-go v0.32.10 // indirect
+	k8s.io/apimachinery v0.32.11 // indirect
+	k8s.io/apiserver v0.32.11 // indirect
+	k8s.io/client-go v0.32.11 // indirect
 	k8s.io/cloud-provider v0.0.0 // indirect
-	k8s.io/component-base v0.32.10 // indirect
+	k8s.io/cluster-bootstrap v0.0.0 // indirect
+	k8s.io/component-base v0.32.11 // indirect
 	k8s.io/component-helpers v0.32.10 // indirect
 	k8s.io/controller-manager v0.32.10 // indirect
 	k8s.io/dynamic-resource-allocation v0.0.0 // indirect
+	k8s.io/externaljwt v0.0.0 // indirect
 	k8s.io/klog/v2 v2.130.1 // indirect
-	k8s.io/kms v0.32.10 // indirect
+	k8s.io/kms v0.32.11 // indirect
+	k8s.io/kube-aggregator v0.0.0 // indirect
 	k8s.io/kube-openapi v0.0.0-20241105132330-32ad38e42d3f // indirect
 	k8s.io/kubelet v0.32.10 // indirect
 	k8s.io/mount-utils v0.0.0 // indirect
@@ -139,9 +144,9 @@ replace (
 	k8s.io/csi-translation-lib => k8s.io/csi-translation-lib v0.32.10
 	k8s.io/dynamic-resource-allocation => k8s.io/dynamic-resource-allocation v0.32.10
 	k8s.io/endpointslice => k8s.io/endpointslice v0.32.10
-	k8s.io/externaljwt => k8s.io/externaljwt v0.32.10
+	k8s.io/externaljwt => k8s.io/externaljwt v0.32.11
 	k8s.io/kms => k8s.io/kms v0.32.10
-	k8s.io/kube-aggregator => k8s.io/kube-aggregator v0.32.10
+	k8s.io/kube-aggregator => k8s.io/kube-aggregator v0.32.11
 	k8s.io/kube-controller-manager => k8s.io/kube-controller-manager v0.32.10
 	k8s.io/kube-proxy => k8s.io/kube-proxy v0.32.10
 	k8s.io/kube-scheduler => k8s.io/kube-scheduler v0.32.10
