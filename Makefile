@@ -29,7 +29,7 @@ MODULE  ?= .
 REMOTES ?= 200
 
 .DEFAULT_GOAL := help
-.PHONY: help build controlplane test test-examples test-all test-touched test-cost fuzz vuln test-config mutants e2e-kind bench bench-scale bench-table demo dist image push generate fmt lint verify
+.PHONY: help build controlplane test test-examples test-all test-touched test-cost fuzz vuln test-config mutants e2e-kind bench bench-scale bench-table demo dist release image push generate fmt lint verify
 
 help: ## Print this help.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -134,6 +134,10 @@ demo: controlplane ## Start a hub and remotes on this machine, with modules at w
 dist: ## Write dist/install.yaml, all manifests of a management cluster (IMG: image of the hub).
 	@mkdir -p dist
 	go run ./cmd/hub install --export --image $(IMG) >dist/install.yaml
+
+# VERSION is a tag at HEAD; KEY is a PEM file with an ed25519 key.
+release: ## Make the files of a release in dist/VERSION, from its tag (VERSION=v0.1.0; KEY: the file of the key that signs).
+	@go -C tools/release run . make -repository '$(CURDIR)' -version '$(VERSION)' -key '$(KEY)'
 
 image: ## Build the image of the hub for this machine (needs Docker; IMG: its name, PROGRAM: another hub's package).
 	docker build --build-arg PROGRAM=$(PROGRAM) -t $(IMG) .
