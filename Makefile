@@ -37,8 +37,10 @@ help: ## Print this help.
 build: ## Compile everything.
 	go build ./...
 
-controlplane: ## Build the Kubernetes binaries that tests and demo run (once, some minutes).
-	@cd e2e/controlplane && go run .
+# More versions of kube-apiserver, such as 1.31, or all.
+KUBERNETES ?=
+controlplane: ## Build the Kubernetes binaries that tests and demo run (once, some minutes; KUBERNETES=1.31: also that kube-apiserver).
+	@cd e2e/controlplane && go run . $(KUBERNETES)
 
 # A test that fails is run twice more, alone. If it passes then, the run is green and prints FLAKE: repair the test in the same
 # change or in the next one. See tools/tested.sh.
