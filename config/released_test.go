@@ -36,7 +36,9 @@ func TestCRD_onlyGainsFields(t *testing.T) {
 
 func TestLost(t *testing.T) {
 	t.Parallel()
-	schemaOf := func(crd object) object { return versions(crd)["v1alpha1"]["schema"].(object)["openAPIV3Schema"].(object) }
+	schemaOf := func(crd object) object {
+		return versions(crd)["v1alpha1"]["schema"].(object)["openAPIV3Schema"].(object)
+	}
 	specOf := func(crd object) object { return schemaOf(crd)["properties"].(object)["spec"].(object) }
 	state := func(crd object) object { return specOf(crd)["properties"].(object)["state"].(object) }
 	for name, test := range map[string]struct {

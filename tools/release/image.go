@@ -4,7 +4,9 @@ package main
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/pem"
+	"io"
 	"os"
 	"path/filepath"
 
@@ -12,7 +14,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
-	"github.com/google/go-containerregistry/pkg/v1/static"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
@@ -66,9 +68,14 @@ func (r *release) imageOf(b binary) (v1.Image, error) {
 	if err := pack(&files, entries, r.time); err != nil {
 		return nil, err
 	}
+	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(files.Bytes())), nil },
+		tarball.WithMediaType(types.OCILayer), tarball.WithCompressionLevel(gzip.BestCompression))
+	if err != nil {
+		return nil, err
+	}
 	base := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
 	one, err := mutate.Append(base, mutate.Addendum{
-		Layer:   static.NewLayer(files.Bytes(), types.OCIUncompressedLayer),
+		Layer:   layer,
 		History: v1.History{Created: v1.Time{Time: r.time}, CreatedBy: "make release"},
 	})
 	if err != nil {
