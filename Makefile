@@ -29,7 +29,7 @@ MODULE  ?= .
 REMOTES ?= 200
 
 .DEFAULT_GOAL := help
-.PHONY: help build controlplane test test-examples test-all test-touched test-cost fuzz vuln test-config mutants e2e-kind bench bench-scale bench-table demo dist release image push generate fmt lint verify
+.PHONY: help build controlplane test test-examples test-all test-touched test-cost fuzz vuln test-config mutants e2e-kind bench bench-scale bench-table demo dist release test-versions test-upgrade image push generate fmt lint verify
 
 help: ## Print this help.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -136,6 +136,9 @@ demo: controlplane ## Start a hub and remotes on this machine, with modules at w
 dist: ## Write dist/install.yaml, all manifests of a management cluster (IMG: image of the hub).
 	@mkdir -p dist
 	go run ./cmd/hub install --export --image $(IMG) >dist/install.yaml
+
+test-versions: controlplane ## Run a hub and remotes of each Kubernetes that is built, and write the table of docs/operating.md (KUBERNETES=all builds them).
+	go test -vet=off -count 1 -timeout 60m -v -run '^TestVersions$$' ./e2e/versions -args -write
 
 # VERSION is a tag at HEAD; KEY is a PEM file with an ed25519 key.
 release: ## Make the files of a release in dist/VERSION, from its tag (VERSION=v0.1.0; KEY: the file of the key that signs).
