@@ -140,6 +140,11 @@ dist: ## Write dist/install.yaml, all manifests of a management cluster (IMG: im
 test-versions: controlplane ## Run a hub and remotes of each Kubernetes that is built, and write the table of docs/operating.md (KUBERNETES=all builds them).
 	go test -vet=off -count 1 -timeout 60m -v -run '^TestVersions$$' ./e2e/versions -args -write
 
+# The tag of the release before this one.
+RELEASE ?= v0.1.0
+test-upgrade: controlplane ## Upgrade a hub from the last release to this commit, and back (RELEASE: its tag).
+	go test -vet=off -count 1 -timeout 60m -v -run '^TestUpgrade$$' ./e2e/versions -args -release $(RELEASE)
+
 # VERSION is a tag at HEAD; KEY is a PEM file with an ed25519 key.
 release: ## Make the files of a release in dist/VERSION, from its tag (VERSION=v0.1.0; KEY: the file of the key that signs).
 	@go -C tools/release run . make -repository '$(CURDIR)' -version '$(VERSION)' -key '$(KEY)'

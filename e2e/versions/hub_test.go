@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -63,12 +64,14 @@ type hub struct {
 	logs       *os.File
 	replicas   map[string]*exec.Cmd
 	active     int
+	flags      []string          // more flags of replicas
+	health     map[string]string // the addresses of their health
 }
 
 // newHub needs a cluster. Nothing is installed in it.
 func newHub(t *testing.T, cluster *fleet.Cluster, program string) *hub {
 	t.Helper()
-	h := &hub{t: t, dir: t.TempDir(), program: program, cluster: cluster, nats: nats.Start(t), replicas: map[string]*exec.Cmd{}, active: 1}
+	h := &hub{t: t, dir: t.TempDir(), program: program, cluster: cluster, nats: nats.Start(t), replicas: map[string]*exec.Cmd{}, health: map[string]string{}, active: 1}
 	h.admin = fleettest.Client(t, cluster, hubv1.AddToScheme)
 	h.kubeconfig = testkit.File(t, "hub.kubeconfig", cluster.Kubeconfig())
 	h.config = testkit.File(t, "hub.yaml", configuration)
@@ -113,10 +116,13 @@ func (h *hub) install() error {
 // start starts a replica with the present program.
 func (h *hub) start(name string) {
 	h.t.Helper()
-	cmd := exec.CommandContext(context.WithoutCancel(h.t.Context()), h.program, "run", "--kubeconfig", h.kubeconfig,
+	h.health[name] = fleettest.FreeAddress(h.t)
+	cmd := exec.CommandContext(context.WithoutCancel(h.t.Context()), h.program, append([]string{
+		"run", "--kubeconfig", h.kubeconfig,
 		"--alone=false", fmt.Sprintf("--active-replicas=%d", h.active), "--replica-name", name, "--allow-cidr", "127.0.0.0/8",
 		"--config", h.config, "--nats-url", h.nats.URL(), "--nats-create-buckets", "--log-format", "console",
-		"--metrics-bind-address", fleettest.FreeAddress(h.t), "--health-probe-bind-address", fleettest.FreeAddress(h.t))
+		"--metrics-bind-address", fleettest.FreeAddress(h.t), "--health-probe-bind-address", h.health[name],
+	}, h.flags...)...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = h.dir, h.logs, h.logs
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	must(h.t, cmd.Start())
@@ -139,6 +145,25 @@ func (h *hub) end(name string, signal syscall.Signal) error {
 		return nil
 	}
 	return err
+}
+
+// isReady returns an error while a replica does not say that it is ready.
+func (h *hub) isReady(name string) error {
+	request, err := http.NewRequestWithContext(h.t.Context(), http.MethodGet, "http://"+h.health[name]+"/readyz", nil)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	if err := response.Body.Close(); err != nil {
+		return err
+	}
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s is not ready: %s", name, response.Status)
+	}
+	return nil
 }
 
 // patience is how long a state may take. Only what fails waits so long.

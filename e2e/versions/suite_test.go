@@ -16,7 +16,7 @@ import (
 
 var (
 	writes  = flag.Bool("write", false, "write the table of docs/operating.md")
-	release = flag.String("release", "v0.1.0", "the tag of the release before this commit")
+	release = flag.String("release", "", "the tag, or commit, of the release before this one")
 )
 
 var must = testkit.Must

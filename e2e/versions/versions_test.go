@@ -53,7 +53,6 @@ func testHub(t *testing.T, program, version string, versions []string) map[strin
 	cluster, err := f.CreateVersion(t.Context(), "hub", version)
 	must(t, err)
 	h := newHub(t, cluster, program)
-	must(t, h.install())
 	var remotes []*remote
 	var names []string
 	for _, version := range versions {
@@ -63,6 +62,7 @@ func testHub(t *testing.T, program, version string, versions []string) map[strin
 		remotes, names = append(remotes, h.newRemote(one, version)), append(names, name)
 	}
 	h.originals(names...)
+	must(t, h.install())
 	h.start("first")
 	failed := map[string][]string{}
 	try := func(s step) {
@@ -126,11 +126,11 @@ func TestEmulated(t *testing.T) {
 	cluster, err := f.Create(t.Context(), "hub")
 	must(t, err)
 	h := newHub(t, cluster, build(t, repository))
-	must(t, h.install())
 	one, err := f.Create(t.Context(), "one")
 	must(t, err)
-	r := h.newRemote(one, "v1.33.0")
+	r := h.newRemote(one, fleet.KubernetesVersion)
 	h.originals(r.Name())
+	must(t, h.install())
 	h.start("first")
 	for _, s := range []step{{"registration", (*remote).register}, {"CRD and sync", (*remote).sync}, {"status", (*remote).status}} {
 		if err := s.try(r); err != nil {
