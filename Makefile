@@ -29,7 +29,7 @@ MODULE  ?= .
 REMOTES ?= 200
 
 .DEFAULT_GOAL := help
-.PHONY: help build controlplane test test-examples test-all test-touched test-cost fuzz vuln test-config mutants e2e-kind bench bench-scale bench-table demo dist release test-versions test-upgrade image push generate fmt lint verify
+.PHONY: help build controlplane test test-examples test-all test-touched test-cost fuzz vuln test-config mutants e2e-kind bench bench-scale bench-table demo dist release test-release test-versions test-upgrade image push generate fmt lint verify
 
 help: ## Print this help.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -148,6 +148,9 @@ test-upgrade: controlplane ## Upgrade a hub from the last release to this commit
 # VERSION is a tag at HEAD; KEY is a PEM file with an ed25519 key.
 release: ## Make the files of a release in dist/VERSION, from its tag (VERSION=v0.1.0; KEY: the file of the key that signs).
 	@go -C tools/release run . make -repository '$(CURDIR)' -version '$(VERSION)' -key '$(KEY)'
+
+test-release: controlplane ## Make a release twice and compare the bytes, and use its Go module without a clone (many minutes; of the last commit).
+	go test -C tools/release -count 1 -timeout 60m -v -run 'TestRelease_twice|TestZip_guide' . -args -long
 
 image: ## Build the image of the hub for this machine (needs Docker; IMG: its name, PROGRAM: another hub's package).
 	docker build --build-arg PROGRAM=$(PROGRAM) -t $(IMG) .

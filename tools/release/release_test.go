@@ -24,8 +24,8 @@ import (
 
 // Promise: a release that is made twice, in two folders with two homes, is the same bytes.
 func TestRelease_twice(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles everything with an empty cache; TestPack_twice shows the archives")
+	if !*long {
+		t.Skip("compiles everything with an empty cache: make test-release; TestPack_twice shows the archives")
 	}
 	private, public := keys(t)
 	env := func(name string) string { return strings.TrimSpace(do(t, ".", nil, "go", "env", name)) }

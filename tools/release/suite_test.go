@@ -6,6 +6,7 @@ import (
 	"crypto/ed25519"
 	"crypto/x509"
 	"encoding/pem"
+	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +15,8 @@ import (
 )
 
 const testVersion = "v0.1.0"
+
+var long = flag.Bool("long", false, "make a release twice, and use its module: many minutes")
 
 func must[T any](t *testing.T) func(T, error) T {
 	return func(value T, err error) T {

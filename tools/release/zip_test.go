@@ -16,8 +16,8 @@ import (
 
 // Promise: the commands of the module guide work with the release as a Go module, without a clone.
 func TestZip_guide(t *testing.T) {
-	if testing.Short() {
-		t.Skip("unpacks and compiles everything that a user downloads; nothing else shows it")
+	if !*long {
+		t.Skip("unpacks and compiles everything that a user downloads: make test-release")
 	}
 	root := clone(t) // A work tree has no folder .git, which zip needs.
 	proxy, home := t.TempDir(), t.TempDir()
