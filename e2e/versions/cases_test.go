@@ -26,7 +26,7 @@ func startOne(t *testing.T, version string) *remote {
 	f := fleettest.New(t, fleet.Options{})
 	cluster, err := f.Create(t.Context(), "hub")
 	must(t, err)
-	h := newHub(t, cluster, build(t, repository))
+	h := newHub(t, cluster, present(t))
 	one, err := f.CreateVersion(t.Context(), "one", version)
 	must(t, err)
 	r := h.newRemote(one, version)
@@ -144,6 +144,7 @@ func TestUpdate_losesUnknownFields(t *testing.T) {
 	cluster := fleettest.Cluster(t, "typed")
 	admin := fleettest.Client(t, cluster, func(s *runtime.Scheme) error {
 		s.AddKnownTypeWithName(orderKind(), &oldOrder{})
+		metav1.AddToGroupVersion(s, orderKind().GroupVersion())
 		return nil
 	})
 	must(t, client.IgnoreAlreadyExists(admin.Create(t.Context(), fleettest.CRD(t, orderKind(), ""))))

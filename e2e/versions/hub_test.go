@@ -100,7 +100,7 @@ func (h *hub) command(args ...string) (string, error) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, h.program, append(args, "--kubeconfig", h.kubeconfig)...)
 	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr, cmd.Dir = &out, &out, h.dir
+	cmd.Stdout, cmd.Stderr, cmd.Dir, cmd.Env = &out, &out, h.dir, append(os.Environ(), variable+"=1")
 	if err := cmd.Run(); err != nil {
 		return out.String(), fmt.Errorf("hub %s: %w: %s", args[0], err, strings.TrimSpace(out.String()))
 	}
@@ -123,7 +123,7 @@ func (h *hub) start(name string) {
 		"--config", h.config, "--nats-url", h.nats.URL(), "--nats-create-buckets", "--log-format", "console",
 		"--metrics-bind-address", fleettest.FreeAddress(h.t), "--health-probe-bind-address", h.health[name],
 	}, h.flags...)...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = h.dir, h.logs, h.logs
+	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.Env = h.dir, h.logs, h.logs, append(os.Environ(), variable+"=1")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	must(h.t, cmd.Start())
 	h.replicas[name] = cmd

@@ -39,14 +39,14 @@ func TestUpgrade(t *testing.T) {
 	if *release == "" {
 		t.Skip("make test-upgrade names the release")
 	}
-	old, present := buildRelease(t, *release), build(t, repository)
+	old := buildRelease(t, *release)
 	for _, replicas := range []int{1, 3} {
 		t.Run(fmt.Sprintf("%d replicas", replicas), func(t *testing.T) {
 			u := newUpgrade(t, old, replicas)
 			before := u.state()
 			u.watch()
 
-			u.hub.program = present
+			u.hub.program = present(t)
 			must(t, u.hub.install())
 			u.addField()
 			u.roll("present")

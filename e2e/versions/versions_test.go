@@ -28,7 +28,7 @@ func TestVersions(t *testing.T) {
 			t.Logf("%s has not been built: make controlplane KUBERNETES=all", version)
 		}
 	}
-	program := build(t, repository)
+	program := present(t)
 	found := results{}
 	hubs := slices.Compact([]string{built[0], built[len(built)-1]})
 	for _, version := range hubs {
@@ -125,7 +125,7 @@ func TestEmulated(t *testing.T) {
 	f := fleettest.New(t, fleet.Options{APIServerFlags: []string{"--emulated-version=1.33"}})
 	cluster, err := f.Create(t.Context(), "hub")
 	must(t, err)
-	h := newHub(t, cluster, build(t, repository))
+	h := newHub(t, cluster, present(t))
 	one, err := f.Create(t.Context(), "one")
 	must(t, err)
 	r := h.newRemote(one, fleet.KubernetesVersion)
