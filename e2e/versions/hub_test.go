@@ -43,9 +43,9 @@ modules:
       to: {names: Mirror, namespace: shop}
       status: true
       bringCRD: true
-    - name: notes
+    - name: volumes
       from: Hub
-      kind: {apiVersion: v1, kind: ConfigMap}
+      kind: {apiVersion: v1, kind: PersistentVolumeClaim}
       namespaces: {names: [shop]}
       objects: {matchLabels: {sync: everywhere}}
       to: {names: Mirror, namespace: shop}

@@ -3,10 +3,13 @@
 package versions_test
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -65,18 +68,36 @@ func (h *hub) originals(names ...string) {
 		must(h.t, h.admin.Create(h.t.Context(), namespace("orders-"+name)))
 		must(h.t, soon(h.t.Context(), func() error { return client.IgnoreAlreadyExists(h.admin.Create(h.t.Context(), order("orders-"+name))) }))
 	}
-	for i := range notes {
-		must(h.t, h.admin.Create(h.t.Context(), note(i)))
+	for i := range volumes {
+		must(h.t, h.admin.Create(h.t.Context(), volume(i)))
 	}
 }
 
-// notes are more than a module may delete without evidence.
-const notes = 24
+// volumes are more than a module may delete without evidence. What it creates does not count against deletes of this kind.
+const volumes = 6
 
-func note(i int) *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-		Namespace: shop, Name: fmt.Sprintf("note-%02d", i), Labels: map[string]string{"sync": "everywhere"},
-	}}
+func volume(i int) *corev1.PersistentVolumeClaim {
+	return &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: fmt.Sprintf("volume-%d", i), Labels: map[string]string{"sync": "everywhere"}},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, StorageClassName: new("none"),
+			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+		},
+	}
+}
+
+// volumes waits until the remote has a copy of each.
+func (r *remote) volumes() error {
+	return soon(r.hub.t.Context(), func() error {
+		var found corev1.PersistentVolumeClaimList
+		if err := r.admin.List(r.hub.t.Context(), &found, client.InNamespace(shop)); err != nil {
+			return err
+		}
+		if len(found.Items) != volumes {
+			return fmt.Errorf("there are %d volumes", len(found.Items))
+		}
+		return nil
+	})
 }
 
 func (r *remote) register() error {
@@ -162,12 +183,12 @@ func (r *remote) guarded() error {
 		if _, err := r.hub.condition(r.Name(), hubv1.ConditionDeletesHeld); err != nil {
 			return err
 		}
-		var left corev1.ConfigMapList
+		var left corev1.PersistentVolumeClaimList
 		if err := r.admin.List(r.hub.t.Context(), &left, client.InNamespace(shop)); err != nil {
 			return err
 		}
-		if len(left.Items) == 0 {
-			return fmt.Errorf("no copy is left")
+		if !slices.ContainsFunc(left.Items, func(one corev1.PersistentVolumeClaim) bool { return one.DeletionTimestamp.IsZero() }) {
+			return errors.New("no copy is left")
 		}
 		return nil
 	})

@@ -11,7 +11,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
@@ -73,7 +72,7 @@ func testHub(t *testing.T, program, version string, versions []string) map[strin
 	}
 	for _, s := range []step{
 		{"registration", (*remote).register}, {"CRD and sync", (*remote).sync}, {"status", (*remote).status},
-		{"rotation", (*remote).rotate}, {"hub check", (*remote).check},
+		{"sync", (*remote).volumes}, {"rotation", (*remote).rotate}, {"hub check", (*remote).check},
 	} {
 		try(s)
 	}
@@ -111,11 +110,11 @@ func (h *hub) putTenant(ctx context.Context) error {
 	return err
 }
 
-// strip takes the label of all notes away: their copies have no original any more, and nothing says that this is on purpose.
+// strip takes the label of all volumes away: their copies have no original any more, and nothing says that this is on purpose.
 func (h *hub) strip() {
 	h.t.Helper()
-	for i := range notes {
-		must(h.t, h.admin.Patch(h.t.Context(), note(i), client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"sync":null}}}`))))
+	for i := range volumes {
+		must(h.t, h.admin.Patch(h.t.Context(), volume(i), merge(`{"metadata":{"labels":{"sync":null}}}`)))
 	}
 }
 
