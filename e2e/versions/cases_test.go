@@ -20,7 +20,7 @@ import (
 	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
-// startOne starts a hub with a remote of a version, which has a copy of an Order.
+// startOne starts a hub with a remote of a version, which has a copy of an Order. Its administrator has installed the CRD.
 func startOne(t *testing.T, version string) *remote {
 	t.Helper()
 	f := fleettest.New(t, fleet.Options{})
@@ -29,7 +29,9 @@ func startOne(t *testing.T, version string) *remote {
 	h := newHub(t, cluster, present(t))
 	one, err := f.CreateVersion(t.Context(), "one", version)
 	must(t, err)
+	h.config = testkit.File(t, "own.yaml", strings.Replace(configuration, "bringCRD: true", "bringCRD: false", 1))
 	r := h.newRemote(one, version)
+	must(t, r.admin.Create(t.Context(), fleettest.CRD(t, orderKind(), "")))
 	h.originals(r.Name())
 	must(t, h.install())
 	h.start("first")
@@ -91,7 +93,7 @@ func TestRules_becameStricter(t *testing.T) {
 	must(t, soon(t.Context(), func() error { // The rule is in force a moment later.
 		err := r.admin.Patch(t.Context(), order(shop), merge(`{"metadata":{"annotations":{"touched":"yes"}}}`), client.DryRunAll)
 		if err == nil || !strings.Contains(err.Error(), "spec.item") {
-			return fmt.Errorf("the rule is not in force: %w", err)
+			return fmt.Errorf("the rule is not in force: %v", err)
 		}
 		return nil
 	}))

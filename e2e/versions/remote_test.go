@@ -101,7 +101,7 @@ func (r *remote) volumes() error {
 }
 
 func (r *remote) register() error {
-	_, err := r.hub.command("register", r.Name(), "--cluster-kubeconfig", r.kubeconfig, "--cluster-context", r.context(), "--config", r.hub.config, "--yes")
+	_, err := r.hub.command("register", r.Name(), "--cluster-kubeconfig", r.kubeconfig, "--cluster-context", r.Name(), "--config", r.hub.config, "--yes")
 	if err != nil {
 		return err
 	}
@@ -112,16 +112,13 @@ func (r *remote) register() error {
 	return err
 }
 
-// context is that of the administrator's kubeconfig.
-func (r *remote) context() string { return r.Name() }
-
 func (r *remote) rotate() error {
-	_, err := r.hub.command("rotate", r.Name(), "--cluster-kubeconfig", r.kubeconfig, "--cluster-context", r.context(), "--yes")
+	_, err := r.hub.command("rotate", r.Name(), "--cluster-kubeconfig", r.kubeconfig, "--cluster-context", r.Name())
 	return err
 }
 
 func (r *remote) check() error {
-	_, err := r.hub.command("check", r.Name())
+	_, err := r.hub.command("check", r.Name(), "--allow-cidr", "127.0.0.0/8", "--config", r.hub.config)
 	return err
 }
 

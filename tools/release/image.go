@@ -21,7 +21,7 @@ import (
 
 // image writes the images for linux as one OCI layout, in a .tar. Other platforms run in no container.
 func (r *release) image(binaries []binary) error {
-	var index v1.ImageIndex = mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
+	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	count := 0
 	for _, b := range binaries {
 		if b.platform.system != "linux" {

@@ -36,7 +36,11 @@ func run(ctx context.Context, args []string, log io.Writer) error {
 	key := flags.String("key", "", "PEM file of the key (ed25519): the private one to make, the public one to verify")
 	switch args[0] {
 	case "make":
-		return runMake(ctx, flags, key, args[1:], log)
+		r := &release{log: log}
+		if err := r.parse(flags, key, args[1:]); err != nil {
+			return err
+		}
+		return r.make(ctx)
 	case "verify":
 		if err := flags.Parse(args[1:]); err != nil {
 			return err
@@ -49,8 +53,8 @@ func run(ctx context.Context, args []string, log io.Writer) error {
 	return errUsage
 }
 
-func runMake(ctx context.Context, flags *flag.FlagSet, key *string, args []string, log io.Writer) error {
-	r := &release{log: log}
+// parse reads the flags of make.
+func (r *release) parse(flags *flag.FlagSet, key *string, args []string) error {
 	flags.StringVar(&r.repository, "repository", "../..", "Folder of the repository")
 	flags.StringVar(&r.version, "version", "", "Version to make: the tag, such as v0.1.0")
 	platforms := flags.String("platforms", "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64", "Platforms of the binaries; those of linux have an image")
@@ -68,8 +72,6 @@ func runMake(ctx context.Context, flags *flag.FlagSet, key *string, args []strin
 		}
 		r.platforms = append(r.platforms, platform{system, processor})
 	}
-	if r.key, err = readKey(*key); err != nil {
-		return err
-	}
-	return r.make(ctx)
+	r.key, err = readKey(*key)
+	return err
 }

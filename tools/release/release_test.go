@@ -5,7 +5,6 @@ package main
 import (
 	"archive/tar"
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -204,7 +203,7 @@ func TestReadKey_advice(t *testing.T) {
 			t.Errorf("%q: got %v, want an error that tells how to make a key", path, err)
 		}
 	}
-	if err := run(context.Background(), nil, io.Discard); !errors.Is(err, errUsage) {
+	if err := run(t.Context(), nil, io.Discard); !errors.Is(err, errUsage) {
 		t.Errorf("got %v, want the usage", err)
 	}
 }

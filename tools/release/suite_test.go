@@ -19,6 +19,7 @@ const testVersion = "v0.1.0"
 var long = flag.Bool("long", false, "make a release twice, and use its module: many minutes")
 
 func must[T any](t *testing.T) func(T, error) T {
+	t.Helper()
 	return func(value T, err error) T {
 		t.Helper()
 		if err != nil {
