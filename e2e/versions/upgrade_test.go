@@ -340,6 +340,6 @@ func (u *upgrade) expectWatched() {
 
 // isList reports whether a request reads all Nodes, which the module inventory does once for each app.
 func isList(e fleet.AuditEvent) bool {
-	streams := e.Verb == "watch" && strings.Contains(e.RequestURI, "sendInitialEvents=true") && e.Stage == "ResponseStarted"
-	return e.Object.Resource == "nodes" && (streams || e.Verb == "list" && e.Stage == "ResponseComplete")
+	streams := e.Verb == "watch" && strings.Contains(e.RequestURI, "sendInitialEvents=true")
+	return e.Object.Resource == "nodes" && (streams || e.Verb == "list")
 }
