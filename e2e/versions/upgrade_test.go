@@ -90,6 +90,7 @@ type upgrade struct {
 	count   int // replicas
 	names   []string
 
+	began time.Time // since when everything is watched
 	lags  []func() time.Duration // end a writer, and return how long its longest change took
 	moves func() (moved int, notReady []string)
 }
@@ -244,7 +245,7 @@ func (u *upgrade) watch() {
 		_, err := audit.Next()
 		must(u.t, err)
 	}
-	u.moves = u.hub.follow()
+	u.began, u.moves = time.Now(), u.hub.follow()
 }
 
 // writer changes the original as soon as its copy has followed, until the returned function is called, which returns the longest time
@@ -326,7 +327,7 @@ func (u *upgrade) expectWatched() {
 		events, err := audit.Next()
 		must(u.t, err)
 		for _, e := range events {
-			if isList(e) {
+			if isList(e) && e.Received.After(u.began) { // A watch from before has ended meanwhile.
 				lists++
 			}
 		}
