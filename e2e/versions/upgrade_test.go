@@ -90,7 +90,7 @@ type upgrade struct {
 	count   int // replicas
 	names   []string
 
-	began time.Time // since when everything is watched
+	began time.Time              // since when everything is watched
 	lags  []func() time.Duration // end a writer, and return how long its longest change took
 	moves func() (moved int, notReady []string)
 }

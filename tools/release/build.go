@@ -58,8 +58,9 @@ func (r *release) build(ctx context.Context, p platform) (binary, error) {
 		return b, err
 	}
 	if info.Main.Version != r.version {
-		return b, fmt.Errorf("the binary says that it is %s: go run and go build take the version from the tag, does git run here?", info.Main.Version)
+		return b, fmt.Errorf("the binary says that it is %s: go build takes the version from the tag", info.Main.Version)
 	}
+	r.goVersion = info.GoVersion
 	r.say("built %s with %s in %s", p, info.GoVersion, time.Since(begin).Round(time.Second))
 	return b, nil
 }

@@ -6,9 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
-	"os/exec"
 	"slices"
-	"strings"
 
 	provenance "github.com/in-toto/attestation/go/predicates/provenance/v1"
 	intoto "github.com/in-toto/attestation/go/v1"
@@ -30,7 +28,7 @@ func (r *release) provenance(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	how, err := r.predicate(ctx)
+	how, err := r.predicate()
 	if err != nil {
 		return err
 	}
@@ -48,11 +46,7 @@ func (r *release) provenance(ctx context.Context) error {
 	return r.sign(ctx, provenanceFile, statementKind, data)
 }
 
-func (r *release) predicate(ctx context.Context) (*structpb.Struct, error) {
-	version, err := exec.CommandContext(ctx, "go", "env", "GOVERSION").Output()
-	if err != nil {
-		return nil, err
-	}
+func (r *release) predicate() (*structpb.Struct, error) {
 	var platforms []any
 	for _, p := range r.platforms {
 		platforms = append(platforms, p.String())
@@ -61,7 +55,7 @@ func (r *release) predicate(ctx context.Context) (*structpb.Struct, error) {
 	if err != nil {
 		return nil, err
 	}
-	internal, err := structpb.NewStruct(map[string]any{"go": strings.TrimSpace(string(version))})
+	internal, err := structpb.NewStruct(map[string]any{"go": r.goVersion})
 	if err != nil {
 		return nil, err
 	}

@@ -33,6 +33,8 @@ type release struct {
 	// What check has found out.
 	commit string
 	time   time.Time
+	// goVersion is that of the compiler, with its patch version.
+	goVersion string
 	// dir has the finished files, and temp what they are made of.
 	dir, temp string
 }
