@@ -4,10 +4,11 @@ package versions_test
 
 import (
 	"fmt"
-	"os"
+	"slices"
 	"strings"
 	"testing"
 
+	eventsv1 "k8s.io/api/events/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -100,11 +101,14 @@ func TestRules_becameStricter(t *testing.T) {
 
 	must(t, r.hub.admin.Patch(t.Context(), order("orders-"+r.Name()), merge(`{"spec":{"cups":2}}`)))
 	must(t, soon(t.Context(), func() error {
-		text, err := os.ReadFile(r.hub.logs.Name())
-		if err == nil && !strings.Contains(string(text), "spec.item") {
-			err = fmt.Errorf("no line of the log names spec.item")
+		var events eventsv1.EventList
+		if err := r.hub.admin.List(t.Context(), &events, client.InNamespace("orders-"+r.Name())); err != nil {
+			return err
 		}
-		return err
+		if !slices.ContainsFunc(events.Items, func(e eventsv1.Event) bool { return e.Reason == "Rejected" && strings.Contains(e.Note, "spec.item") }) {
+			return fmt.Errorf("no event names spec.item: %v", events.Items)
+		}
+		return nil
 	}))
 	must(t, r.hub.admin.Patch(t.Context(), second, merge(`{"spec":{"item":"oat"}}`)))
 	must(t, soon(t.Context(), func() error {
