@@ -29,7 +29,7 @@ MODULE  ?= .
 REMOTES ?= 200
 
 .DEFAULT_GOAL := help
-.PHONY: help build controlplane test test-examples test-all test-touched test-cost fuzz vuln test-config mutants e2e-kind bench bench-scale bench-table demo dist image push generate fmt lint verify
+.PHONY: help build controlplane test test-examples test-all test-touched test-cost fuzz vuln test-config mutants e2e-kind bench bench-scale bench-table demo dist release test-release test-versions test-upgrade image push generate fmt lint verify
 
 help: ## Print this help.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -37,8 +37,10 @@ help: ## Print this help.
 build: ## Compile everything.
 	go build ./...
 
-controlplane: ## Build the Kubernetes binaries that tests and demo run (once, some minutes).
-	@cd e2e/controlplane && go run .
+# More versions of kube-apiserver, such as 1.31, or all.
+KUBERNETES ?=
+controlplane: ## Build the Kubernetes binaries that tests and demo run (once, some minutes; KUBERNETES=1.31: also that kube-apiserver).
+	@cd e2e/controlplane && go run . $(KUBERNETES)
 
 # A test that fails is run twice more, alone. If it passes then, the run is green and prints FLAKE: repair the test in the same
 # change or in the next one. See tools/tested.sh.
@@ -134,6 +136,21 @@ demo: controlplane ## Start a hub and remotes on this machine, with modules at w
 dist: ## Write dist/install.yaml, all manifests of a management cluster (IMG: image of the hub).
 	@mkdir -p dist
 	go run ./cmd/hub install --export --image $(IMG) >dist/install.yaml
+
+test-versions: controlplane ## Run a hub and remotes of each Kubernetes that is built, and write the table of docs/operating.md (KUBERNETES=all builds them).
+	go test -vet=off -count 1 -timeout 60m -v -run '^TestVersions$$' ./e2e/versions -args -write
+
+# The tag of the release before this one.
+RELEASE ?= v0.1.0
+test-upgrade: controlplane ## Upgrade a hub from the last release to this commit, and back (RELEASE: its tag).
+	go test -vet=off -count 1 -timeout 60m -v -run '^TestUpgrade$$' ./e2e/versions -args -release $(RELEASE)
+
+# VERSION is a tag at HEAD; KEY is a PEM file with an ed25519 key.
+release: ## Make the files of a release in dist/VERSION, from its tag (VERSION=v0.1.0; KEY: the file of the key that signs).
+	@go -C tools/release run . make -repository '$(CURDIR)' -version '$(VERSION)' -key '$(KEY)'
+
+test-release: controlplane ## Make a release twice and compare the bytes, and use its Go module without a clone (many minutes; of the last commit).
+	go test -C tools/release -count 1 -timeout 60m -v -run 'TestRelease_twice|TestZip_guide' . -args -long
 
 image: ## Build the image of the hub for this machine (needs Docker; IMG: its name, PROGRAM: another hub's package).
 	docker build --build-arg PROGRAM=$(PROGRAM) -t $(IMG) .

@@ -6,7 +6,7 @@
 // The folders follow kubebuilder's layout: crd, rbac, hub (the Deployment and its namespace), network-policy, and
 // default, which contains all of these; impersonation, which a hub with --impersonate-apps needs in addition;
 // configuration and sharding, components for a hub with a configuration file and for a hub whose replicas share the Clusters;
-// prometheus and grafana for monitoring the hub, samples for registering a remote, and chart, the same for Helm. Each is built
+// crd/released, the CRD of each release, with which a test compares the present one; prometheus and grafana for monitoring the hub, samples for registering a remote, and chart, the same for Helm. Each is built
 // with kustomize. The folder test is a separate Go module with the tests that need Helm and Prometheus.
 //
 // The objects in hub and rbac have no namespace, and full names: default only sets the namespace. The folder install has all objects

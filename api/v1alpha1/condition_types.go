@@ -184,6 +184,10 @@ const (
 	// ReasonThrottled, with True: the remote responds to probes with status 429, which asks the hub to wait. Its app stays. With False:
 	// it has responded so since the hub contacted it first. Look at its priority and fairness settings.
 	ReasonThrottled = "Throttled"
+
+	// ReasonVersionUntested, with True: the remote responds, and runs a version of Kubernetes that the hub is not tested with. The hub
+	// works with it as with any other. Upgrade the remote if it is old, the hub if it is new.
+	ReasonVersionUntested = "VersionUntested"
 )
 
 // Reasons of IdentityConfirmed. The hub sets them after the first successful probe of an app and

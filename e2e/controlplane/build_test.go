@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -134,15 +135,38 @@ func TestLinkerFlags(t *testing.T) {
 
 func TestKubernetesVersion(t *testing.T) {
 	t.Parallel()
-	version, err := kubernetesVersion(t.Context())
-	if err != nil {
-		t.Fatal(err)
+	all, err := kinds(".", []string{"all"})
+	if err != nil || len(all) != 7 {
+		t.Fatalf("there are the versions %v, want seven (%v)", all, err)
 	}
-	mod, err := os.ReadFile("go.mod")
-	if err != nil {
-		t.Fatal(err)
+	for _, one := range append(all, kind{pinnedMinor, ""}) {
+		version, err := kubernetesVersion(t.Context(), one.modfile)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mod, err := os.ReadFile(cmp.Or(one.modfile, "go.mod"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(mod), kubernetesModule+" "+version+" ") || !strings.HasPrefix(version, "v"+one.minor+".") {
+			t.Errorf("the file of %s requires %s %s", one.minor, kubernetesModule, version)
+		}
 	}
-	if !strings.Contains(string(mod), kubernetesModule+" "+version+" ") {
-		t.Errorf("go.mod does not require %s %s", kubernetesModule, version)
+}
+
+func TestKinds(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{"": "", "1.36": "", "1.31": "1.31", "v1.30.14 1.37": "1.30 1.37"} {
+		found, err := kinds(".", strings.Fields(args))
+		var got []string
+		for _, one := range found {
+			got = append(got, one.minor)
+		}
+		if err != nil || strings.Join(got, " ") != want {
+			t.Errorf("%q: got %v (%v), want %q", args, got, err, want)
+		}
+	}
+	if _, err := kinds(".", []string{"1.29"}); err == nil || !strings.Contains(err.Error(), "1.30, 1.31") {
+		t.Errorf("got %v, want an error that names the versions", err)
 	}
 }

@@ -36,7 +36,7 @@ func tools() []tool {
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Stderr)
+	err := run(ctx, os.Args[1:], os.Stderr)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "controlplane:", err)
@@ -44,24 +44,43 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, log io.Writer) error {
-	if assets := os.Getenv("KUBEBUILDER_ASSETS"); assets != "" {
-		return checkAssets(assets, log)
+func run(ctx context.Context, args []string, log io.Writer) error {
+	more, err := kinds(".", args)
+	if err != nil {
+		return err
 	}
+	if assets := os.Getenv("KUBEBUILDER_ASSETS"); assets != "" {
+		err = checkAssets(assets, log)
+	} else {
+		err = buildVersion(ctx, "", tools(), log)
+	}
+	if err != nil {
+		return err
+	}
+	for _, one := range more {
+		if err := buildVersion(ctx, one.modfile, tools()[:1], log); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// buildVersion builds programs by a go.mod, or by that of this folder.
+func buildVersion(ctx context.Context, modfile string, programs []tool, log io.Writer) error {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return fmt.Errorf("find the cache folder: %w: set HOME or XDG_CACHE_HOME", err)
 	}
-	version, err := kubernetesVersion(ctx)
+	version, err := kubernetesVersion(ctx, modfile)
 	if err != nil {
 		return err
 	}
 	b := builder{
 		dir:     filepath.Join(cache, "clusterfx", "controlplane", version),
 		log:     log,
-		compile: compiler(version, log),
+		compile: compiler(version, modfile, log),
 	}
-	return b.build(ctx, tools())
+	return b.build(ctx, programs)
 }
 
 func checkAssets(dir string, log io.Writer) error {
@@ -75,9 +94,9 @@ func checkAssets(dir string, log io.Writer) error {
 	return nil
 }
 
-// kubernetesVersion reads go.mod.
-func kubernetesVersion(ctx context.Context) (string, error) {
-	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Version}}", kubernetesModule)
+// kubernetesVersion reads a go.mod.
+func kubernetesVersion(ctx context.Context, modfile string) (string, error) {
+	cmd := exec.CommandContext(ctx, "go", "list", "-modfile="+modfile, "-m", "-f", "{{.Version}}", kubernetesModule)
 	out, err := cmd.Output()
 	if err != nil {
 		var exit *exec.ExitError
@@ -89,9 +108,9 @@ func kubernetesVersion(ctx context.Context) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-func compiler(version string, log io.Writer) func(context.Context, tool, string) error {
+func compiler(version, modfile string, log io.Writer) func(context.Context, tool, string) error {
 	return func(ctx context.Context, t tool, file string) error {
-		cmd := exec.CommandContext(ctx, "go", "build", "-ldflags="+linkerFlags(version), "-o", file, t.pkg)
+		cmd := exec.CommandContext(ctx, "go", "build", "-modfile="+modfile, "-ldflags="+linkerFlags(version), "-o", file, t.pkg)
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 		cmd.Stdout, cmd.Stderr = log, log
 		// The go command removes its temporary files when it is interrupted.

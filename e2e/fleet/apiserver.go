@@ -73,7 +73,11 @@ func (p *processes) apiServer(r record, dir string) program {
 	if p.options.Audit {
 		flags = append(flags, auditFlags()...)
 	}
-	return p.program(apiServerBinary, dir, slices.Concat(flags, r.Flags))
+	server := p.program(apiServerBinary, dir, slices.Concat(flags, r.Flags))
+	if path, err := apiServerOf(r.Version); err == nil {
+		server.path = path
+	}
+	return server
 }
 
 // controllerManager is nil if the fleet has none.

@@ -91,7 +91,9 @@ type provider interface {
 
 type request struct {
 	name, dir string
-	flags     []string
+	// version of kube-apiserver; empty for that of the fleet.
+	version string
+	flags   []string
 }
 
 // New returns an empty fleet; with Processes it starts their etcd. ctx bounds New, not the fleet.
@@ -132,6 +134,11 @@ var validName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$`)
 // Options.APIServerFlags. A name has at most 40 lower-case letters, digits and dashes. A failed cluster leaves its
 // logs, and its name to the next try.
 func (f *Fleet) Create(ctx context.Context, name string, flags ...string) (*Cluster, error) {
+	return f.create(ctx, request{name: name, flags: flags})
+}
+
+func (f *Fleet) create(ctx context.Context, r request) (*Cluster, error) {
+	name := r.name
 	if err := f.reserve(name); err != nil {
 		return nil, err
 	}
@@ -139,7 +146,8 @@ func (f *Fleet) Create(ctx context.Context, name string, flags ...string) (*Clus
 	begin := time.Now()
 	ctx, cancel := f.startContext(ctx)
 	defer cancel()
-	c, err := f.start(ctx, name, slices.Concat(f.options.APIServerFlags, flags))
+	r.flags = slices.Concat(f.options.APIServerFlags, r.flags)
+	c, err := f.start(ctx, r)
 	if err != nil {
 		f.giveUp(name)
 		return nil, fmt.Errorf("create cluster %s: %w", name, err)
@@ -148,8 +156,8 @@ func (f *Fleet) Create(ctx context.Context, name string, flags ...string) (*Clus
 	return c, nil
 }
 
-func (f *Fleet) start(ctx context.Context, name string, flags []string) (*Cluster, error) {
-	r := request{name: name, dir: filepath.Join(f.home.path, name), flags: flags}
+func (f *Fleet) start(ctx context.Context, r request) (*Cluster, error) {
+	r.dir = filepath.Join(f.home.path, r.name)
 	if err := os.MkdirAll(r.dir, 0o700); err != nil {
 		return nil, err
 	}

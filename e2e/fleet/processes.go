@@ -135,7 +135,7 @@ func (p *processes) create(ctx context.Context, r request) (*Cluster, error) {
 		if err != nil {
 			return nil, fmt.Errorf("find a free port: %w", err)
 		}
-		c, err := p.assemble(record{Name: r.name, Port: port, Flags: r.flags}, authority)
+		c, err := p.assemble(record{Name: r.name, Port: port, Version: r.version, Flags: r.flags}, authority)
 		if err != nil {
 			return nil, err
 		}

@@ -19,10 +19,11 @@ type state struct {
 }
 
 type record struct {
-	Name  string   `json:"name"`
-	Port  int      `json:"port"`
-	Kind  string   `json:"kind,omitempty"`
-	Flags []string `json:"flags,omitempty"`
+	Name    string   `json:"name"`
+	Port    int      `json:"port"`
+	Kind    string   `json:"kind,omitempty"`
+	Version string   `json:"version,omitempty"`
+	Flags   []string `json:"flags,omitempty"`
 }
 
 // Open returns a fleet that another process left behind with Options.Detached; its log goes to w, which may be nil.

@@ -4,7 +4,7 @@ go 1.26.0
 
 replace github.com/clusterfx/clusterfx => ../..
 
-require github.com/clusterfx/clusterfx v0.0.0
+require github.com/clusterfx/clusterfx v0.1.0
 
 require (
 	github.com/go-logr/logr v1.4.4

@@ -5,7 +5,7 @@ go 1.26.3
 replace github.com/clusterfx/clusterfx => ../..
 
 require (
-	github.com/clusterfx/clusterfx v0.0.0
+	github.com/clusterfx/clusterfx v0.1.0
 	github.com/go-logr/logr v1.4.4
 	github.com/onsi/gomega v1.44.0
 	go.uber.org/fx v1.24.0

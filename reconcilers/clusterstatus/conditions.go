@@ -36,7 +36,7 @@ const (
 // stepsOf: the zero Status means that the registry does not know the remote.
 func stepsOf(cluster *hubv1.Cluster, found Credentials, info registry.Status) steps {
 	s := steps{
-		credentials: found.Valid, reachable: info.Reachable, identity: info.Identity, modules: info.App,
+		credentials: found.Valid, reachable: versionTold(info.Reachable, info.Version), identity: info.Identity, modules: info.App,
 		authorized: info.Authorized, deletesHeld: info.DeletesHeld,
 	}
 	if refusedAtDial(info.Reachable) {

@@ -75,6 +75,8 @@ func newInstall(p Program) *cobra.Command {
 			"the ConfigMap " + install.ConfigMapName + ". Another file replaces the Pods. Without --config an installed hub keeps the file\n" +
 			"that it has, after the same check; a file with nothing but apiVersion and kind takes it back. --export and\n" +
 			"--dry-run=client ask no cluster and so know no such file: name it again.\n\n" +
+			"A CRD of a later version, with fields that this version lacks, stays as it is: so this command also takes a hub back to\n" +
+			"an earlier version.\n\n" +
 			"Before it asks for confirmation, it names the arguments of the installed hub that it would remove, such as\n" +
 			"arguments added to the Deployment by hand, and how to keep them.\n\n" +
 			"A hub with modules of your own needs --image: the stock hub's image does not have them. The stock hub does not\n" +
@@ -184,6 +186,13 @@ func (f *installFlags) run(ctx context.Context, s *session) error {
 	objects, err := f.prepare(s, installed)
 	if err != nil {
 		return err
+	}
+	objects, newer, err := install.WithoutOlderCRD(ctx, c, objects)
+	if err != nil {
+		return hub.Explain(err)
+	}
+	if len(newer) > 0 {
+		s.terminal.Warn("the CRD in the cluster is newer than this version of the hub and stays as it is; this version lacks its fields %s", strings.Join(newer, ", "))
 	}
 	s.terminal.Step("%d objects for namespace %s of the cluster at %s", len(objects), f.options.Namespace, hub.Config.Host)
 	if err := f.ask(ctx, s); err != nil {

@@ -60,7 +60,8 @@ func TestExecute_Version(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	code := Execute(t.Context(), Program{Args: []string{"/opt/my-hub", "version"}, Stdout: &out, Stderr: io.Discard})
-	if code != 0 || !strings.HasPrefix(out.String(), "my-hub devel") || !strings.Contains(out.String(), ", go1.") {
+	if code != 0 || !strings.HasPrefix(out.String(), "my-hub devel") || !strings.Contains(out.String(), ", go1.") ||
+		!strings.Contains(out.String(), "tested with Kubernetes 1.") {
 		t.Errorf("exit code %d, output %q", code, out.String())
 	}
 }

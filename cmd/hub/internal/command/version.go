@@ -20,6 +20,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/diagnose"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
+	"github.com/clusterfx/clusterfx/reconcilers/clusterstatus"
 )
 
 const versionExample = `  # Of this program
@@ -36,10 +37,42 @@ type versions struct {
 }
 
 type clientVersion struct {
-	Name     string `json:"name"`
-	Version  string `json:"version"`
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	// Commit and Date are left out if the program was not built from a checkout.
+	Commit   string `json:"gitCommit,omitempty"`
+	Date     string `json:"commitDate,omitempty"`
 	Go       string `json:"goVersion"`
 	Platform string `json:"platform"`
+	// Clusterfx is the version of the library in a hub of another module.
+	Clusterfx string `json:"clusterfxVersion,omitempty"`
+	// Kubernetes are the versions that the program is tested with.
+	Kubernetes testedVersions `json:"testedKubernetes"`
+}
+
+type testedVersions struct {
+	Oldest string `json:"oldest"`
+	Newest string `json:"newest"`
+}
+
+func (p Program) clientVersion() clientVersion {
+	b := project.BuildOf(debug.ReadBuildInfo())
+	return clientVersion{
+		Name: p.name(), Version: b.Version, Commit: b.Commit, Date: b.Date, Clusterfx: b.Clusterfx,
+		Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+		Kubernetes: testedVersions{clusterstatus.OldestKubernetes, clusterstatus.NewestKubernetes},
+	}
+}
+
+func (c clientVersion) lines() []string {
+	lines := []string{fmt.Sprintf("%s %s, %s, %s", c.Name, c.Version, c.Go, c.Platform)}
+	if c.Commit != "" {
+		lines = append(lines, fmt.Sprintf("commit %s of %s", c.Commit, c.Date))
+	}
+	if c.Clusterfx != "" {
+		lines = append(lines, "made with clusterfx "+c.Clusterfx)
+	}
+	return append(lines, fmt.Sprintf("tested with Kubernetes %s to %s", c.Kubernetes.Oldest, c.Kubernetes.Newest))
 }
 
 const versionTimeout = 5 * time.Second
@@ -51,13 +84,14 @@ func newVersion(p Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the versions of this program, of the hub's API server and of its CRD",
-		Long: "Print the versions of this program, of the hub's API server and of its CRD. Without a kubeconfig there\n" +
-			"is only the first one to print; a hub that does not respond is an error, after the first one.\n\n" +
+		Long: "Print the versions of this program, of the hub's API server and of its CRD: of the program also its commit, Go, and\n" +
+			"the versions of Kubernetes that it is tested with. Without a kubeconfig that is all; a hub that does not respond is an\n" +
+			"error, after that.\n\n" +
 			connectionHelp + "\n\n" + exitCodes,
 		Example: p.example(versionExample),
 		Args:    output.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			v := versions{Client: clientVersion{p.name(), project.Version(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}}
+			v := versions{Client: p.clientVersion()}
 			if err := format.CheckData(); err != nil {
 				return err
 			}
@@ -97,8 +131,7 @@ func (v *versions) print(w io.Writer, format string) error {
 	if format != output.Table {
 		return output.PrintData(w, format, v)
 	}
-	c := v.Client
-	lines := []string{fmt.Sprintf("%s %s, %s, %s", c.Name, c.Version, c.Go, c.Platform)}
+	lines := v.Client.lines()
 	if v.Server != nil {
 		lines = append(lines, "the hub's API server "+v.Server.GitVersion)
 	}

@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -45,8 +46,7 @@ func (d *demo) startClusters(ctx context.Context) error {
 		d.terminal.Step("starting %d clusters with kind; the first time it fetches an image", d.clusters+1)
 		o.Log = indented{d.terminal}
 	default:
-		d.terminal.Step("starting %d clusters: kube-apiserver %s and etcd, as processes of this machine",
-			d.clusters+1, fleet.KubernetesVersion)
+		d.terminal.Step("starting %d clusters: kube-apiserver and etcd, as processes of this machine", d.clusters+1)
 	}
 	var err error
 	if d.fleet, err = fleet.New(ctx, o); err != nil {
@@ -54,32 +54,55 @@ func (d *demo) startClusters(ctx context.Context) error {
 	}
 	d.remotes = make([]remote, d.clusters)
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() (err error) {
-		if d.hub, err = d.startCluster(ctx, hubName); err != nil {
+	group.Go(func() error {
+		hub, err := d.startCluster(ctx, hubName, 0)
+		if err != nil {
 			return err
 		}
+		d.hub = hub.Cluster
 		return d.install(ctx)
 	})
 	for i := range d.remotes {
 		group.Go(func() (err error) {
 			all := regions()
 			region := all[i%len(all)]
+			d.remotes[i], err = d.startCluster(ctx, fmt.Sprintf("edge-%s-%d", region, i/len(all)+1), i+1)
 			d.remotes[i].region = region
-			d.remotes[i].Cluster, err = d.startCluster(ctx, fmt.Sprintf("edge-%s-%d", region, i/len(all)+1))
 			return err
 		})
 	}
 	return group.Wait()
 }
 
-func (d *demo) startCluster(ctx context.Context, name string) (*fleet.Cluster, error) {
+func (d *demo) startCluster(ctx context.Context, name string, number int) (remote, error) {
 	begin := time.Now()
-	c, err := d.fleet.Create(ctx, name)
-	if err != nil {
-		return nil, err
+	create := func() (*fleet.Cluster, error) { return d.fleet.Create(ctx, name) }
+	if version := d.version(number); version != "" {
+		create = func() (*fleet.Cluster, error) { return d.fleet.CreateVersion(ctx, name, version) }
 	}
-	d.terminal.Done("%-12s %s   %s", name, c.Server(), since(begin))
-	return c, nil
+	c, err := create()
+	if err != nil {
+		return remote{}, err
+	}
+	r := remote{Cluster: c}
+	if r.version, err = versionOf(c); err != nil {
+		return r, fmt.Errorf("ask %s for its version: %w", name, err)
+	}
+	d.terminal.Done("%-12s %s   Kubernetes %s   %s", name, c.Server(), r.version, since(begin))
+	return r, nil
+}
+
+// versionOf asks the API server: KUBEBUILDER_ASSETS may name any.
+func versionOf(c *fleet.Cluster) (string, error) {
+	asks, err := discovery.NewDiscoveryClientForConfig(c.Config())
+	if err != nil {
+		return "", err
+	}
+	found, err := asks.ServerVersion()
+	if err != nil {
+		return "", err
+	}
+	return found.GitVersion, nil
 }
 
 // install creates the CRDs and the credentials namespace.

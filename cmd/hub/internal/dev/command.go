@@ -67,6 +67,9 @@ const examples = `  # Two remotes, until Ctrl-C
   # Three replicas of the hub that share the Clusters
   %s dev --replicas 3
 
+  # With remotes of other versions of Kubernetes
+  %s dev --kubernetes 1.36,1.30,1.37 --clusters 3
+
   # With a NATS server, for modules with entities
   %s dev --nats
 
@@ -145,6 +148,7 @@ type options struct {
 	clusters, nodes int
 	replicas        int
 	provider, image string
+	kubernetes      []string // versions of the API servers; empty for the pinned one
 	config, apply   string
 	dataDir         string
 	timeout         time.Duration
@@ -173,6 +177,8 @@ func (o *options) bind(cmd *cobra.Command) {
 		"Number of replicas of the hub. With more than one, each is a process, and they share the Clusters as with run --active-replicas=0")
 	set.StringVar(&o.provider, "provider", string(fleet.Processes),
 		"How to run the clusters: processes (kube-apiserver and etcd on this machine) or kind (nodes in Docker)")
+	set.StringSliceVar(&o.kubernetes, "kubernetes", nil, "Versions of Kubernetes, such as 1.30,1.37: the hub's cluster has the first, "+
+		"and the remotes have them in turn. Default: "+fleet.KubernetesVersion)
 	set.StringVar(&o.image, "image", "", "Node image for kind. Default: the default image of kind")
 	set.StringVar(&o.config, "config", "", "File of kind HubConfiguration for the hub, as run --config reads it. Default: none")
 	set.StringVar(&o.apply, "apply", "", "File of objects that are applied to the hub's cluster before the hub starts. Default: none")
@@ -216,15 +222,42 @@ func (o *options) validate(set *pflag.FlagSet) error {
 		if o.image != "" {
 			errs = append(errs, errors.New("--image is for --provider kind: leave it out"))
 		}
+		errs = append(errs, o.findVersions())
 	case fleet.Kind:
 		if set.Changed("nodes") {
 			errs = append(errs, errors.New("--nodes is for simulated Nodes, and the Nodes of kind are real: leave it out"))
+		}
+		if len(o.kubernetes) > 0 {
+			errs = append(errs, errors.New("--kubernetes is for processes: use --image, which names the node image of kind"))
 		}
 		o.nodes = 0
 	default:
 		errs = append(errs, fmt.Errorf("--provider=%q: use %s or %s", o.provider, fleet.Processes, fleet.Kind))
 	}
 	return errors.Join(errs...)
+}
+
+// findVersions replaces minors by versions that have been built.
+func (o *options) findVersions() error {
+	for i, minor := range o.kubernetes {
+		version, err := fleet.VersionOf(strings.TrimSpace(minor))
+		if err != nil {
+			return fmt.Errorf("--kubernetes: %w", err)
+		}
+		if !fleet.HasVersion(version) {
+			return fmt.Errorf("--kubernetes: %s has not been built: run make controlplane KUBERNETES=%s", version, minor)
+		}
+		o.kubernetes[i] = version
+	}
+	return nil
+}
+
+// version is that of the cluster with a number; the hub's is 0.
+func (o *options) version(number int) string {
+	if len(o.kubernetes) == 0 {
+		return ""
+	}
+	return o.kubernetes[max(0, number-1)%len(o.kubernetes)]
 }
 
 // replaceName replaces each %s.

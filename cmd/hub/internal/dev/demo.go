@@ -47,7 +47,8 @@ type demo struct {
 
 type remote struct {
 	*fleet.Cluster
-	region string
+	region  string
+	version string // of Kubernetes, as the API server says
 }
 
 func (r remote) labels() map[string]string { return map[string]string{"region": r.region} }

@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/clusterfx/clusterfx/e2e/fleet"
 )
 
 func (d *demo) simulate(ctx context.Context) error {
@@ -43,7 +42,7 @@ func (d *demo) simulateIn(ctx context.Context, r remote) error {
 		}
 	}
 	for i := range d.nodes {
-		node := simulatedNode(fmt.Sprintf("%s-node-%d", r.Name(), i+1))
+		node := simulatedNode(fmt.Sprintf("%s-node-%d", r.Name(), i+1), r.version)
 		if err := c.Create(ctx, node); err != nil {
 			return err
 		}
@@ -79,7 +78,7 @@ func workloads() []workload {
 func namespaces() []string { return []string{"shop", "billing", "monitoring"} }
 
 // simulatedNode is a Node that says it is ready. It has no kubelet.
-func simulatedNode(name string) *corev1.Node {
+func simulatedNode(name, version string) *corev1.Node {
 	size := corev1.ResourceList{
 		corev1.ResourceCPU:    resource.MustParse("4"),
 		corev1.ResourceMemory: resource.MustParse("16Gi"),
@@ -94,7 +93,7 @@ func simulatedNode(name string) *corev1.Node {
 		Status: corev1.NodeStatus{
 			Capacity:    size,
 			Allocatable: size,
-			NodeInfo:    corev1.NodeSystemInfo{KubeletVersion: fleet.KubernetesVersion},
+			NodeInfo:    corev1.NodeSystemInfo{KubeletVersion: version},
 			Conditions: []corev1.NodeCondition{{
 				Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "Simulated",
 				Message:           "this Node is simulated by hub dev",

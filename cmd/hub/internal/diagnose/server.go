@@ -8,24 +8,21 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
-	"strconv"
 	"strings"
 	"time"
 
+	versions "k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/apimachinery/pkg/version"
 	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 	"github.com/clusterfx/clusterfx/config"
+	"github.com/clusterfx/clusterfx/reconcilers/clusterstatus"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
 const (
-	// libraries is the minor version of the client libraries; maxSkew older ones are expected to work.
-	libraries = 37
-	maxSkew   = 6
-
 	// More than clockWarning confuses people, more than clockLimit credentials.
 	clockWarning = 10 * time.Second
 	clockLimit   = time.Minute
@@ -62,16 +59,17 @@ func Server(ctx context.Context, c *access.Cluster, r *Report) {
 }
 
 func skew(info version.Info, r *Report) {
-	minor, err := strconv.Atoi(strings.TrimRight(info.Minor, "+"))
+	const oldest, newest = clusterstatus.OldestKubernetes, clusterstatus.NewestKubernetes
+	found, err := versions.ParseGeneric(info.GitVersion)
 	switch {
-	case err != nil || info.Major != "1":
+	case err != nil:
 		r.warn(checkVersion, "", "%s is not a known version of Kubernetes", info.GitVersion)
-	case minor > libraries+1:
-		r.warn(checkVersion, "use a newer version of the hub", "%s is newer than v1.%d, the version of the client libraries of this hub", info.GitVersion, libraries)
-	case minor < libraries-maxSkew:
-		r.warn(checkVersion, "upgrade the cluster", "%s is older than v1.%d, the oldest version that this hub supports", info.GitVersion, libraries-maxSkew)
-	default:
+	case clusterstatus.IsTested(info.GitVersion):
 		r.ok(checkVersion, "%s", info.GitVersion)
+	case found.LessThan(versions.MustParseGeneric(oldest)):
+		r.warn(checkVersion, "upgrade the cluster", "%s is older than v%s, the oldest version that this hub is tested with", info.GitVersion, oldest)
+	default:
+		r.warn(checkVersion, "use a newer version of the hub", "%s is newer than v%s, the newest version that this hub is tested with", info.GitVersion, newest)
 	}
 }
 

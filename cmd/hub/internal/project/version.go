@@ -4,19 +4,46 @@ package project
 
 import "runtime/debug"
 
-// Version returns what the Go command wrote into the binary: a release, or the commit of a checkout.
-func Version() string {
-	info, ok := debug.ReadBuildInfo()
+// Build is what the Go command wrote into a binary.
+type Build struct {
+	// Version is a release, or the commit of a checkout.
+	Version string
+	// Commit and Date are those of the checkout, and empty for a program that was built from published modules.
+	Commit, Date string
+	// Clusterfx is the version of this module in a program of another one, and else empty.
+	Clusterfx string
+}
+
+const module = "github.com/clusterfx/clusterfx"
+
+// Version returns Version of BuildOf for this program.
+func Version() string { return BuildOf(debug.ReadBuildInfo()).Version }
+
+// BuildOf reads the information of debug.ReadBuildInfo.
+func BuildOf(info *debug.BuildInfo, ok bool) Build {
 	if !ok {
-		return "unknown"
+		return Build{Version: "unknown"}
 	}
-	if v := info.Main.Version; v != "" && v != "(devel)" {
-		return v
-	}
+	b := Build{Version: info.Main.Version}
 	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			return "devel-" + s.Value
+		switch s.Key {
+		case "vcs.revision":
+			b.Commit = s.Value
+		case "vcs.time":
+			b.Date = s.Value
 		}
 	}
-	return "devel"
+	for _, dependency := range info.Deps {
+		if dependency.Path == module {
+			b.Clusterfx = dependency.Version
+		}
+	}
+	switch {
+	case b.Version != "" && b.Version != "(devel)":
+	case b.Commit != "":
+		b.Version = "devel-" + b.Commit
+	default:
+		b.Version = "devel"
+	}
+	return b
 }

@@ -12,7 +12,7 @@ exclude (
 
 require (
 	github.com/cert-manager/cert-manager v1.21.2
-	github.com/clusterfx/clusterfx v0.0.0
+	github.com/clusterfx/clusterfx v0.1.0
 	github.com/go-logr/logr v1.4.4
 	k8s.io/api v0.37.2
 	k8s.io/apimachinery v0.37.2
