@@ -184,6 +184,10 @@ const (
 	// ReasonThrottled, with True: the remote responds to probes with status 429, which asks the hub to wait. Its app stays. With False:
 	// it has responded so since the hub contacted it first. Look at its priority and fairness settings.
 	ReasonThrottled = "Throttled"
+
+	// ReasonTunnelDown, with False: the hub reaches the remote through a tunnel (spec.via), and its agent is not connected or is not
+	// accepted; the message says which. Look at status.tunnel and the agent's log in the remote, and run there hub agent --check.
+	ReasonTunnelDown = "TunnelDown"
 )
 
 // Reasons of IdentityConfirmed. The hub sets them after the first successful probe of an app and

@@ -158,9 +158,13 @@ func (r *Registration) clusterFor() *hubv1.Cluster {
 
 // OptionsOf returns how the Secret of a Cluster is read.
 func OptionsOf(spec hubv1.ClusterSpec) kubeconfig.Options {
+	tunnel := ""
+	if spec.Via == hubv1.ViaTunnel {
+		tunnel = spec.KubeconfigSecretRef.Name
+	}
 	return kubeconfig.Options{
 		Key: spec.KubeconfigSecretRef.Key, Context: spec.KubeconfigSecretRef.Context,
-		Server: spec.Server, TLSServerName: spec.TLSServerName, ProxyURL: spec.ProxyURL,
+		Server: spec.Server, TLSServerName: spec.TLSServerName, ProxyURL: spec.ProxyURL, Tunnel: tunnel,
 	}
 }
 
