@@ -119,6 +119,14 @@ func (d *Deregistration) Run(ctx context.Context) error {
 	}
 	if d.Remote != nil {
 		removed, err := d.record.account.remove(ctx, d.Remote)
+		if namespace := d.record.secret.Annotations[annotationAgent]; namespace != "" {
+			agent := Agent{Namespace: namespace}
+			if bad := agent.remove(ctx, d.Remote, d.record.account.Owner); bad == nil {
+				removed = append(removed, "the agent with the namespace "+namespace)
+			} else {
+				err = errors.Join(err, bad)
+			}
+		}
 		for _, one := range removed {
 			d.Terminal.Done("%s is deleted in the remote", one)
 		}
@@ -151,6 +159,9 @@ func (d *Deregistration) Plan() {
 			t.Text("  delete %s", nameOf(o))
 		}
 		t.Text("  delete its tokens")
+		if namespace := d.record.secret.Annotations[annotationAgent]; namespace != "" {
+			t.Text("  delete namespace %s with the agent", namespace)
+		}
 	} else {
 		t.Warn("the account %s/%s, its role and its tokens stay in the remote", d.record.account.Namespace, d.record.account.Name)
 	}

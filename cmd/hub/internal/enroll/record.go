@@ -123,6 +123,9 @@ func (r *Registration) secretFor(made token) *corev1.Secret {
 	if ca := r.endpoint.CertificateAuthorityData; len(ca) > 0 {
 		secret.Data[caKey] = ca
 	}
+	if r.Agent != nil {
+		secret.Annotations[annotationAgent] = r.Agent.Namespace
+	}
 	a.put(secret, made)
 	return secret
 }
@@ -149,6 +152,9 @@ func (r *Registration) clusterFor() *hubv1.Cluster {
 			ProxyURL:            r.endpoint.ProxyURL,
 			Modules:             r.Modules,
 		},
+	}
+	if r.Agent != nil {
+		cluster.Spec.Via, cluster.Spec.Server = hubv1.ViaTunnel, r.endpoint.Server
 	}
 	if r.AllowHub {
 		cluster.Annotations = map[string]string{hubv1.AnnotationAllowHub: hubv1.AnnotationAllowHubValue}
