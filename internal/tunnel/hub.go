@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"slices"
@@ -27,6 +28,10 @@ type HubOptions struct {
 	Owner func(ctx context.Context, fingerprint string) (remote string)
 	// Explain returns why no agent can connect for a remote, such as a key that is not accepted yet, or "". Default: none.
 	Explain func(ctx context.Context, remote string) string
+	// Peers returns the other replicas by their names, each with its key, and ReplicaKey is that of this one. Peers must not block.
+	// Default: there are none.
+	Peers      func() map[string]Peer
+	ReplicaKey Key
 	// Changed is called when the agent of a remote has connected or gone. It must return at once. Default: no call.
 	Changed func(remote string)
 	Version string      // Version of the program, for the agents.
@@ -42,10 +47,12 @@ type Hub struct {
 	end    context.CancelFunc
 	work   sync.WaitGroup // handshakes
 
-	mu       sync.Mutex // for operations on the maps below, never over the network
-	sessions map[string]*session
-	gone     map[string]time.Time
-	closed   bool
+	mu        sync.Mutex // for operations on the maps below, never over the network
+	sessions  map[string]*session
+	relays    map[string]*relay
+	questions map[Peer]*link
+	gone      map[string]time.Time
+	closed    bool
 }
 
 // session is the connection of one agent.
@@ -61,11 +68,15 @@ type State struct {
 	Version     string    // Version of the agent.
 	Key         string    // Key is the fingerprint of the agent's key.
 	Since, Seen time.Time // Since is the time of the connection, Seen of its end.
+	Replica     string    // Replica is the other replica to which the agent is connected; empty for this one.
 }
 
 // NewHub returns a hub without connections. The caller must call Close.
 func NewHub(o HubOptions) *Hub {
-	h := &Hub{o: o, counts: newCounts(), sessions: map[string]*session{}, gone: map[string]time.Time{}}
+	h := &Hub{
+		o: o, counts: newCounts(), sessions: map[string]*session{}, relays: map[string]*relay{}, questions: map[Peer]*link{},
+		gone: map[string]time.Time{},
+	}
 	h.life, h.end = context.WithCancel(context.Background())
 	if h.o.Log.GetSink() == nil {
 		h.o.Log = logr.Discard()
@@ -77,22 +88,30 @@ func NewHub(o HubOptions) *Hub {
 func (h *Hub) Close() {
 	h.mu.Lock()
 	h.closed = true
-	sessions := h.all()
+	var all []*link
+	for _, s := range h.sessions {
+		all = append(all, s.link)
+	}
+	for _, r := range h.relays {
+		all = append(all, r.link)
+	}
+	all = slices.AppendSeq(all, maps.Values(h.questions))
 	h.mu.Unlock()
 	h.end()
-	h.work.Wait()
-	for _, s := range sessions {
-		s.close()
+	for _, l := range all {
+		l.close()
 	}
+	h.work.Wait()
 }
 
-// all needs mu.
-func (h *Hub) all() []*session {
-	var all []*session
-	for _, s := range h.sessions {
-		all = append(all, s)
+// begins reports whether the hub is open. Then the caller must call work.Done.
+func (h *Hub) begins() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.closed {
+		h.work.Add(1)
 	}
-	return all
+	return !h.closed
 }
 
 // State returns the state of a remote's agent.
@@ -101,6 +120,9 @@ func (h *Hub) State(remote string) State {
 	defer h.mu.Unlock()
 	if s := h.sessions[remote]; s != nil {
 		return s.state
+	}
+	if r := h.relays[remote]; r != nil {
+		return r.state
 	}
 	return State{Seen: h.gone[remote]}
 }
@@ -113,12 +135,13 @@ func (h *Hub) Dial(ctx context.Context, remote, address string) (net.Conn, error
 	if s != nil {
 		return s.dial(ctx, address, nil)
 	}
-	if h.o.Explain != nil {
+	conn, err := h.relayed(ctx, remote, address)
+	if errors.Is(err, errElsewhere) && h.o.Explain != nil {
 		if why := h.o.Explain(ctx, remote); why != "" {
-			return nil, down("%s", why)
+			return nil, &DownError{why, http.StatusNotFound}
 		}
 	}
-	return nil, errElsewhere
+	return conn, err
 }
 
 // Path is where agents connect.
@@ -129,13 +152,7 @@ const headerKey = "Clusterfx-Key"
 
 // ServeHTTP accepts the connection of an agent.
 func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	h.mu.Lock()
-	closed := h.closed
-	if !closed {
-		h.work.Add(1)
-	}
-	h.mu.Unlock()
-	if closed {
+	if !h.begins() {
 		http.Error(w, "the hub is ending", http.StatusServiceUnavailable)
 		return
 	}
@@ -243,7 +260,7 @@ func (h *Hub) add(ctx context.Context, s *session) error {
 	for {
 		h.mu.Lock()
 		before := h.sessions[s.remote]
-		if before == nil || isOver(before) {
+		if before == nil || before.isOver() {
 			break
 		}
 		h.mu.Unlock()
@@ -265,20 +282,17 @@ func (h *Hub) add(ctx context.Context, s *session) error {
 	return nil
 }
 
-func isOver(s *session) bool {
-	select {
-	case <-s.ended:
-		return true
-	default:
-		return false
-	}
-}
-
 // recheck is how often a hub asks whether the key of a connected agent is still that of its remote.
 const recheck = 5 * time.Second
 
 // watch ends with the session, which it ends if its key is no longer accepted.
 func (h *Hub) watch(s *session) {
+	h.mu.Lock()
+	before := h.relays[s.remote]
+	h.mu.Unlock()
+	if before != nil {
+		h.dropRelay(s.remote, before)
+	}
 	h.changed(s.remote)
 	tick := time.NewTicker(recheck)
 	defer tick.Stop()
@@ -286,6 +300,7 @@ func (h *Hub) watch(s *session) {
 		select {
 		case <-h.life.Done():
 			s.close()
+			return
 		case <-s.ended:
 			h.forget(s)
 			h.o.Log.Info("An agent is no longer connected", "cluster", s.remote, "key", s.state.Key)
@@ -321,6 +336,7 @@ func (h *Hub) changed(remote string) {
 func (h *Hub) Serve(ctx context.Context, l net.Listener) error {
 	mux := http.NewServeMux()
 	mux.Handle("GET "+Path, h)
+	mux.HandleFunc("GET "+replicaPath, h.serveReplica)
 	server := &http.Server{
 		Handler: mux, ReadHeaderTimeout: headerTimeout, IdleTimeout: headerTimeout, MaxHeaderBytes: maxHeaderBytes,
 		ErrorLog: slog.NewLogLogger(logr.ToSlogHandler(h.o.Log), slog.LevelDebug),

@@ -67,31 +67,52 @@ func (l *link) close() {
 
 var versionForm = regexp.MustCompile(`^[-+.0-9A-Za-z]{1,64}$`)
 
+func (l *link) isOver() bool {
+	select {
+	case <-l.ended:
+		return true
+	default:
+		return false
+	}
+}
+
 // tell sends one of the messages above, and returns the version of the other side.
 func (l *link) tell(ctx context.Context, path string) (version string, err error) {
+	header, err := l.get(ctx, path)
+	return versionIn(header), err
+}
+
+func versionIn(header http.Header) string {
+	if version := header.Get(headerVersion); versionForm.MatchString(version) {
+		return version
+	}
+	return "unknown"
+}
+
+func (l *link) get(ctx context.Context, path string) (http.Header, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://tunnel"+path, nil)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	response, err := l.conn.RoundTrip(r)
 	if err != nil {
-		return "", fmt.Errorf("send a message to the other side: %w", err)
+		return nil, fmt.Errorf("send a message to the other side: %w", err)
 	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusNoContent {
-		return "", errors.New("the other side does not speak the tunnel's protocol")
+	_ = response.Body.Close()
+	switch response.StatusCode {
+	case http.StatusNoContent:
+		return response.Header, nil
+	case http.StatusNotFound:
+		return nil, errElsewhere
 	}
-	if version = response.Header.Get(headerVersion); !versionForm.MatchString(version) {
-		version = "unknown"
-	}
-	return version, nil
+	return nil, errors.New("the other side does not speak the tunnel's protocol")
 }
 
 // dial opens a stream. It ends with ctx until the other side has responded, and at the latest after dialTimeout.
 func (l *link) dial(ctx context.Context, authority string, header http.Header) (net.Conn, error) {
 	if l.streams.Add(1) > l.limit {
 		l.streams.Add(-1)
-		return nil, down("too many connections are open through it; the hub opens at most %d", l.limit)
+		return nil, errTooMany
 	}
 	release := sync.OnceFunc(func() { l.streams.Add(-1) })
 	life, end := context.WithCancelCause(context.WithoutCancel(ctx))
@@ -131,7 +152,7 @@ func (l *link) failure(ctx, dialing context.Context, err error) error {
 	case dialing.Err() != nil:
 		return fmt.Errorf("the agent has not responded within %s: %w", dialTimeout, os.ErrDeadlineExceeded)
 	case l.conn.Err() != nil:
-		return down("the connection of the agent has just ended")
+		return errElsewhere // It has just ended.
 	}
 	return fmt.Errorf("open a connection through the agent: %w", err)
 }
@@ -140,11 +161,11 @@ func (l *link) failure(ctx, dialing context.Context, err error) error {
 func refusal(status int) error {
 	switch status {
 	case http.StatusForbidden:
-		return down("the agent is for another address than the server of the Cluster; correct --to of the agent, or the server")
+		return errAddress
 	case http.StatusNotFound:
 		return errElsewhere
 	case http.StatusServiceUnavailable:
-		return down("too many connections are open through it")
+		return errTooMany
 	case http.StatusGatewayTimeout:
 		return fmt.Errorf("the API server does not respond to the agent: %w", os.ErrDeadlineExceeded)
 	case http.StatusBadGateway:
@@ -153,12 +174,17 @@ func refusal(status int) error {
 	return fmt.Errorf("the agent responds with status %d: %w", status, syscall.ECONNREFUSED)
 }
 
-var errElsewhere = down("no agent is connected")
-
 // DownError says why there is no tunnel to a remote, in words of the hub.
-type DownError struct{ why string }
+type DownError struct {
+	why    string
+	status int // between replicas
+}
 
-func down(format string, values ...any) error { return &DownError{fmt.Sprintf(format, values...)} }
+var (
+	errElsewhere = &DownError{"no agent is connected", http.StatusNotFound}
+	errTooMany   = &DownError{"too many connections are open through it", http.StatusServiceUnavailable}
+	errAddress   = &DownError{"the agent is for another address than the server of the Cluster; correct --to of the agent, or the server", http.StatusForbidden}
+)
 
 func (e *DownError) Error() string { return "the tunnel is down: " + e.why }
 

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -21,7 +22,8 @@ type served struct {
 	conn    *cutConn
 	version string
 	log     logr.Logger
-	pipe    http.HandlerFunc // for a request CONNECT
+	pipe    http.HandlerFunc                             // for a request CONNECT
+	has     func(remote string, header http.Header) bool // between replicas
 
 	taken    atomic.Bool
 	accepted context.Context //nolint:containedctx // It ends when the other side has accepted this one.
@@ -83,6 +85,13 @@ func (s *served) handle(w http.ResponseWriter, r *http.Request) {
 		s.accept()
 	case r.URL.Path == secondPath:
 		s.second.Store(true)
+	case s.has != nil && strings.HasPrefix(r.URL.Path, hasPath):
+		if !s.has(strings.TrimPrefix(r.URL.Path, hasPath), w.Header()) {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		w.WriteHeader(http.StatusNoContent)
+		return
 	case r.URL.Path != helloPath:
 		w.WriteHeader(http.StatusNotFound)
 		return

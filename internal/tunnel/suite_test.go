@@ -149,6 +149,17 @@ func eventually(t testing.TB, f func() error) {
 	testkit.Eventually(t, f)
 }
 
+// stopped begins a long response and reads none of it: with HTTP/1, nobody reads what comes through the tunnel then.
+func (s *stand) stopped(remote string) {
+	s.t.Helper()
+	c := s.client(remote)
+	transport, _ := c.Transport.(*http.Transport)
+	transport.ForceAttemptHTTP2, transport.ReadBufferSize = false, 1<<10
+	response, err := c.Do(testkit.Request(s.t, http.MethodGet, s.api.URL+"/big"))
+	must(s.t, err)
+	s.t.Cleanup(func() { _ = response.Body.Close() })
+}
+
 // client sends requests to the API server through the tunnel.
 func (s *stand) client(remote string) *http.Client {
 	t := &http.Transport{

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -136,7 +137,7 @@ func TestHub_stoppedReadersStopNoOther(t *testing.T) {
 	_, err := s.get(probe)
 	must(t, err)
 	for range maxStreams - 1 {
-		open(t, s, s.client("edge"), "/big")
+		s.stopped("edge")
 	}
 	begin := time.Now()
 	_, err = s.get(s.client("edge"))
@@ -144,16 +145,17 @@ func TestHub_stoppedReadersStopNoOther(t *testing.T) {
 	if took := time.Since(begin); took > time.Second {
 		t.Errorf("a refusal took %s", took)
 	}
-	var all time.Duration
-	for range 100 {
+	var took []time.Duration
+	for range 101 {
 		begin := time.Now()
 		_, err := s.get(probe)
 		must(t, err)
-		all += time.Since(begin)
+		took = append(took, time.Since(begin))
 	}
-	t.Logf("a probe beside %d stopped readers: %s on average", maxStreams-1, all/100)
-	if all > time.Second {
-		t.Errorf("100 probes took %s beside stopped readers", all)
+	slices.Sort(took)
+	t.Logf("a probe beside %d stopped readers: median %s, p99 %s", maxStreams-1, took[50], took[99])
+	if took[50] > 50*time.Millisecond { // A busy machine is slow; a stop has no end.
+		t.Errorf("probes took %s beside stopped readers", took)
 	}
 }
 
