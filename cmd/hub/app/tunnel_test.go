@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -18,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
@@ -270,4 +272,41 @@ func applyAsAdministrator(t *testing.T, c client.Client, remote *fleet.Cluster, 
 	token, err = yaml.Marshal(secret)
 	must(t, err)
 	return token
+}
+
+// Promise: an agent may connect to any replica. The active one reaches the remote through the other, and a replica that takes over
+// does, too.
+func TestRun_TunnelOfAnotherReplica(t *testing.T) {
+	t.Parallel()
+	h, remote := newHub(t), fleettest.Borrow(t, pool.Remote)
+	first := withReplicas(h.options(), "first")
+	first.TunnelAddress = freeAddress(t)
+	active := h.run(first)
+	h.expectHolders("first")
+	second := withReplicas(h.options(), "second")
+	second.TunnelAddress = freeAddress(t)
+	h.run(second)
+	newKubelet(t, remote)
+	code, _, problems := h.execute(nil, "register", "edge", "--tunnel", "ws://"+second.TunnelAddress, "--cluster-server", remote.Server(), "--yes",
+		"--cluster-kubeconfig="+kubeconfigOf(t, remote))
+	if code != 0 {
+		t.Fatal(problems)
+	}
+	h.expectReady("edge", metav1.ConditionTrue)
+	eventually(t, func() error {
+		if got := h.tunnelOf("edge").Replica; got != "second" {
+			return fmt.Errorf("the agent is connected to %q", got)
+		}
+		return nil
+	})
+	h.must(active.stop())
+	h.expectHolders("second")
+	eventually(t, func() error {
+		var c hubv1.Cluster
+		h.must(h.Get(t.Context(), client.ObjectKey{Name: "edge"}, &c))
+		if c.Status.Runner.Name != "second" || !meta.IsStatusConditionTrue(c.Status.Conditions, hubv1.ConditionReady) {
+			return fmt.Errorf("it is run by %q", c.Status.Runner.Name)
+		}
+		return nil
+	})
 }

@@ -53,18 +53,19 @@ type hub struct {
 // runHub returns when ctx has ended the hub, or with the error that has.
 func runHub(ctx context.Context, o hubOptions, scheme *runtime.Scheme, ports *serving.Ports) error {
 	monitor := liveness.New(liveness.Options{After: o.StuckAfter, Log: o.Log.WithName("liveness")})
-	share, err := newShare(o.Options, monitor.Err)
+	tunnels, err := newTunnels(ctx, o.Options)
 	if err != nil {
+		return err
+	}
+	share, err := newShare(o.Options, tunnels, monitor.Err)
+	if err != nil {
+		tunnels.close()
 		return err
 	}
 	metrics := newHubMetrics(o.Registry.Metrics)
 	defer metrics.end()
 	o.Registry.Monitor, o.Registry.Metrics, o.Registry.Root = monitor, metrics, ctx
 	share.adopt(&o)
-	tunnels, err := newTunnels(ctx, o.Options)
-	if err != nil {
-		return err
-	}
 	if tunnels != nil {
 		o.Registry.Policy.Tunnel = tunnels.hub.Dial
 		defer background(ctx, tunnels.run)() // It ends after the apps.

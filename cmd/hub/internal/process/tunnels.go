@@ -3,10 +3,12 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -40,7 +42,9 @@ type tunnels struct {
 	open     chan struct{} // closed when the caches are filled
 	isOpen   func()
 
-	mgr ctrl.Manager // set by attach
+	mgr      ctrl.Manager             // set by attach
+	replicas func() map[string]string // of the fleet; nil for a hub that is alone
+	own      string                   // for the Lease: the address of the listener for other replicas, and the key
 
 	mu    sync.Mutex
 	queue workqueue.TypedRateLimitingInterface[ctrl.Request]
@@ -55,10 +59,15 @@ func newTunnels(ctx context.Context, o Options) (*tunnels, error) {
 	if err != nil {
 		return nil, fmt.Errorf("serve agents: %w", err)
 	}
-	t := &tunnels{o: o, listener: l, open: make(chan struct{})}
+	key, err := tunnel.NewKey()
+	if err != nil {
+		_ = l.Close()
+		return nil, err
+	}
+	t := &tunnels{o: o, listener: l, open: make(chan struct{}), own: addressFor(ctx, l.Addr(), o.Config.Host) + " " + key.Fingerprint()}
 	t.isOpen = sync.OnceFunc(func() { close(t.open) })
 	t.hub = tunnel.NewHub(tunnel.HubOptions{
-		Key: t.currentKey, Owner: t.owner, Explain: t.explain, Changed: t.changed, Version: project.Version(), Log: o.Log.WithName("tunnel"),
+		Key: t.currentKey, Owner: t.owner, Explain: t.explain, Changed: t.changed, Peers: t.peers, ReplicaKey: key, Version: project.Version(), Log: o.Log.WithName("tunnel"),
 	})
 	return t, nil
 }
@@ -71,6 +80,53 @@ func (t *tunnels) option() fx.Option {
 		fx.Provide(func() cluster.Tunnels { return t }),
 		fx.Invoke(t.attach),
 	)
+}
+
+// addressFor returns the address of a listener for other replicas. Without a host of its own, it is the address from which this
+// process reaches its API server, which the kernel knows without a packet.
+func addressFor(ctx context.Context, l net.Addr, server string) string {
+	host, port, _ := net.SplitHostPort(l.String())
+	if ip := net.ParseIP(host); ip != nil && !ip.IsUnspecified() {
+		return l.String()
+	}
+	if u, err := url.Parse(server); err == nil && u.Host != "" {
+		server = u.Hostname()
+	}
+	conn, err := (&net.Dialer{Timeout: keyReadTimeout}).DialContext(ctx, "udp", net.JoinHostPort(server, "443"))
+	if err != nil {
+		return net.JoinHostPort("127.0.0.1", port)
+	}
+	defer conn.Close()
+	host, _, _ = net.SplitHostPort(conn.LocalAddr().String())
+	return net.JoinHostPort(host, port)
+}
+
+// advertised is for the Lease of this replica.
+func (t *tunnels) advertised() string {
+	if t == nil {
+		return ""
+	}
+	return t.own
+}
+
+func (t *tunnels) close() {
+	if t != nil {
+		_ = t.listener.Close()
+		t.hub.Close()
+	}
+}
+
+func (t *tunnels) peers() map[string]tunnel.Peer {
+	if t.replicas == nil {
+		return nil
+	}
+	all := map[string]tunnel.Peer{}
+	for pod, text := range t.replicas() {
+		if address, key, ok := strings.Cut(text, " "); ok && tunnel.IsFingerprint(key) {
+			all[pod] = tunnel.Peer{Address: address, Key: key}
+		}
+	}
+	return all
 }
 
 const keyIndex = "tunnelKey"
@@ -252,7 +308,7 @@ func (t *tunnels) Status(c *hubv1.Cluster) hubv1.TunnelStatus {
 	state, before := t.hub.State(c.Name), c.Status.Tunnel
 	if state.Connected {
 		return hubv1.TunnelStatus{
-			Replica: t.o.Registry.Replica, AgentVersion: state.Version, KeyFingerprint: state.Key,
+			Replica: cmp.Or(state.Replica, t.o.Registry.Replica), AgentVersion: state.Version, KeyFingerprint: state.Key,
 			ConnectedTime: metav1.NewTime(state.Since.Truncate(time.Second)),
 		}
 	}
