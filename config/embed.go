@@ -5,7 +5,7 @@
 //
 // The folders follow kubebuilder's layout: crd, rbac, hub (the Deployment and its namespace), network-policy, and
 // default, which contains all of these; impersonation, which a hub with --impersonate-apps needs in addition;
-// configuration and sharding, components for a hub with a configuration file and for a hub whose replicas share the Clusters;
+// configuration and tunnel, components for a hub with a configuration file and for a hub with a listener for agents;
 // agent for remotes that the hub cannot reach; prometheus and grafana for monitoring the hub, samples for registering a remote, and chart, the same for Helm. Each is built
 // with kustomize. The folder test is a separate Go module with the tests that need Helm and Prometheus.
 //

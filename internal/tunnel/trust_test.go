@@ -19,6 +19,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/clusterfx/clusterfx/e2e/fault"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
@@ -285,9 +286,7 @@ func TestHub_newAgentReplacesADeadOne(t *testing.T) {
 // Promise: an agent uses a new key from its file, without a restart.
 func TestAgent_takesItsNewKey(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("it waits ten seconds; TestHub_dialsThroughTheAgent shows a key in use")
-	}
+	fleettest.Slow(t, "TestHub_dialsThroughTheAgent")
 	s := newStand(t, server())
 	before, after := newKey(t), newKey(t)
 	s.accept(before, "edge")

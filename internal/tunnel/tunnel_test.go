@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/clusterfx/clusterfx/e2e/fault"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
@@ -279,9 +280,7 @@ func TestStream(t *testing.T) {
 // Promise: both sides notice within 20 s that the other is silent.
 func TestTunnel_noticesSilence(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("it waits for pings; TestHub_noticesACut shows the same of a connection that is cut")
-	}
+	fleettest.Slow(t, "TestHub_noticesACut")
 	for _, f := range []fault.Fault{fault.Blackhole(), fault.LoseAnswers(), fault.LoseRequests(), fault.Hold()} {
 		t.Run(f.String(), func(t *testing.T) {
 			t.Parallel()
