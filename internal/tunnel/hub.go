@@ -41,8 +41,9 @@ type HubOptions struct {
 // Hub accepts the connections of agents and opens connections through them. It is safe for many goroutines.
 type Hub struct {
 	o      HubOptions
-	limits limits
+	limits *limits
 	counts counts
+	links  *http.Transport
 	life   context.Context //nolint:containedctx // It ends with Close.
 	end    context.CancelFunc
 	work   sync.WaitGroup // handshakes
@@ -74,7 +75,7 @@ type State struct {
 // NewHub returns a hub without connections. The caller must call Close.
 func NewHub(o HubOptions) *Hub {
 	h := &Hub{
-		o: o, counts: newCounts(), sessions: map[string]*session{}, relays: map[string]*relay{}, questions: map[Peer]*link{},
+		o: o, counts: newCounts(), links: newLinks(), limits: newLimits(), sessions: map[string]*session{}, relays: map[string]*relay{}, questions: map[Peer]*link{},
 		gone: map[string]time.Time{},
 	}
 	h.life, h.end = context.WithCancel(context.Background())
@@ -201,13 +202,19 @@ func (h *Hub) accept(ctx context.Context, w http.ResponseWriter, r *http.Request
 		http.Error(w, "unknown key", http.StatusForbidden)
 		return nil, errUnknownKey
 	}
+	done, err := h.limits.turn(ctx)
+	if err != nil {
+		http.Error(w, "too many attempts", http.StatusTooManyRequests)
+		return nil, err
+	}
+	defer done()
 	own, err := h.o.Key(ctx)
 	if err != nil {
 		h.o.Log.Error(err, "The hub has no key for tunnels, so no agent can connect")
 		http.Error(w, "the hub has no key yet", http.StatusServiceUnavailable)
 		return nil, err
 	}
-	ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{CompressionMode: websocket.CompressionDisabled})
+	ws, err := websocket.Accept(&slim{w}, r, &websocket.AcceptOptions{CompressionMode: websocket.CompressionDisabled})
 	if err != nil {
 		return nil, fmt.Errorf("accept a WebSocket: %w", err)
 	}
@@ -233,7 +240,7 @@ func (h *Hub) handshake(ctx context.Context, own Key, conn net.Conn, named strin
 		return nil, fmt.Errorf("agree with the agent: %w", err)
 	}
 	var err error
-	if s.link, err = newLink(ctx, over, maxStreams); err != nil {
+	if s.link, err = newLink(ctx, h.links, over); err != nil {
 		return nil, err
 	}
 	if s.state.Version, err = s.tell(ctx, helloPath); err != nil {

@@ -3,6 +3,7 @@
 package tunnel
 
 import (
+	"context"
 	"maps"
 	"sync"
 	"time"
@@ -13,9 +14,9 @@ import (
 // Limits of handshakes, each of a source: an address, and a key that the hub knows. The key is what the request says before TLS, so
 // whoever names no known key shares the budget of the address, and cannot use up that of a known key.
 const (
-	maxHandshakes  = 256 // in progress, of all sources
-	maxFromAddress = 16  // in progress, from an address without a known key
-	maxOfKey       = 4   // in progress, with a known key from an address
+	maxHandshakes  = 64 // in progress, of all sources; those with known keys wait for their turn
+	maxFromAddress = 16 // in progress, from an address without a known key
+	maxOfKey       = 4  // in progress, with a known key from an address
 	failuresAtOnce = 10
 	failureEach    = 6 * time.Second // one more failure after that
 	maxSources     = 10_000
@@ -29,9 +30,24 @@ type attempts struct {
 }
 
 type limits struct {
-	mu         sync.Mutex // for operations on the fields below
-	sources    map[source]*attempts
-	inProgress int
+	turns chan struct{} // maxHandshakes
+
+	mu      sync.Mutex // for operations on the map
+	sources map[source]*attempts
+}
+
+func newLimits() *limits {
+	return &limits{turns: make(chan struct{}, maxHandshakes), sources: map[source]*attempts{}}
+}
+
+// turn waits for the turn of a handshake until ctx ends. Then the caller must call done.
+func (l *limits) turn(ctx context.Context) (done func(), err error) {
+	select {
+	case l.turns <- struct{}{}:
+		return func() { <-l.turns }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 // begin is not ok if there are too many handshakes, or were too many failures. Otherwise the caller must call end once.
@@ -43,29 +59,18 @@ func (l *limits) begin(from source) (end func(succeeded bool), ok bool) {
 		most = maxOfKey
 	}
 	a := l.of(from)
-	if a == nil || l.inProgress >= maxHandshakes || a.inProgress >= most || a.failures.Tokens() < 1 {
+	if a == nil || a.inProgress >= most || a.failures.Tokens() < 1 {
 		return nil, false
 	}
 	a.inProgress++
-	l.inProgress++
 	return func(succeeded bool) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		a.inProgress--
-		l.inProgress--
 		if !succeeded {
 			a.failures.Allow()
 		}
 	}, true
-}
-
-// fail counts a failure before the handshake.
-func (l *limits) fail(from source) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if a := l.of(from); a != nil {
-		a.failures.Allow()
-	}
 }
 
 // of forgets sources without a recent failure when there are many. It returns nil if all have one. It needs mu.
@@ -82,9 +87,6 @@ func (l *limits) of(from source) *attempts {
 		return nil
 	}
 	a := &attempts{failures: rate.NewLimiter(rate.Every(failureEach), failuresAtOnce)}
-	if l.sources == nil {
-		l.sources = make(map[source]*attempts)
-	}
 	l.sources[from] = a
 	return a
 }

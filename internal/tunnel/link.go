@@ -31,23 +31,31 @@ const (
 type link struct {
 	conn    *http.ClientConn
 	streams atomic.Int32
-	limit   int32
 	ended   chan struct{} // closed when the connection has ended
 	end     func()
 }
 
-func newLink(ctx context.Context, over *tls.Conn, limit int32) (*link, error) {
-	conn := inner(over)
-	t := &http.Transport{
+type connKey struct{}
+
+// newLinks is for all links, since a Transport is large. It takes the connection from the context.
+func newLinks() *http.Transport {
+	return &http.Transport{
 		Protocols: cleartext(), HTTP2: http2(), MaxResponseHeaderBytes: maxHeaderBytes, DisableCompression: true,
-		DialContext: func(context.Context, string, string) (net.Conn, error) { return conn, nil },
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			conn, _ := ctx.Value(connKey{}).(net.Conn)
+			return conn, nil
+		},
 	}
-	client, err := t.NewClientConn(ctx, "http", "tunnel:80")
+}
+
+func newLink(ctx context.Context, links *http.Transport, over *tls.Conn) (*link, error) {
+	conn := inner(over)
+	client, err := links.NewClientConn(context.WithValue(ctx, connKey{}, conn), "http", "tunnel:80")
 	if err != nil {
 		_ = conn.Close()
 		return nil, fmt.Errorf("speak HTTP/2 with the other side: %w", err)
 	}
-	l := &link{conn: client, limit: limit, ended: make(chan struct{})}
+	l := &link{conn: client, ended: make(chan struct{})}
 	l.end = sync.OnceFunc(func() {
 		_ = conn.Close()
 		close(l.ended)
@@ -110,7 +118,7 @@ func (l *link) get(ctx context.Context, path string) (http.Header, error) {
 
 // dial opens a stream. It ends with ctx until the other side has responded, and at the latest after dialTimeout.
 func (l *link) dial(ctx context.Context, authority string, header http.Header) (net.Conn, error) {
-	if l.streams.Add(1) > l.limit {
+	if l.streams.Add(1) > maxStreams {
 		l.streams.Add(-1)
 		return nil, errTooMany
 	}

@@ -182,7 +182,7 @@ func (h *Hub) connectPeer(ctx context.Context, p Peer) (*link, error) {
 		_ = over.NetConn().Close()
 		return nil, fmt.Errorf("agree with another replica: %w", err)
 	}
-	return newLink(ctx, over, maxStreams)
+	return newLink(ctx, h.links, over)
 }
 
 // serveReplica serves the connection of another replica until it ends.
@@ -217,7 +217,7 @@ func (h *Hub) acceptReplica(w http.ResponseWriter, r *http.Request, named string
 		http.Error(w, "unknown key", http.StatusForbidden)
 		return nil, errUnknownKey
 	}
-	ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{CompressionMode: websocket.CompressionDisabled})
+	ws, err := websocket.Accept(&slim{w}, r, &websocket.AcceptOptions{CompressionMode: websocket.CompressionDisabled})
 	if err != nil {
 		return nil, fmt.Errorf("accept a WebSocket: %w", err)
 	}

@@ -26,7 +26,12 @@ import (
 	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
-func TestMain(m *testing.M) { os.Exit(fleettest.Main(m, fleettest.NoLeaks())) }
+func TestMain(m *testing.M) {
+	if os.Getenv(asAgents) != "" {
+		os.Exit(agentsMain())
+	}
+	os.Exit(fleettest.Main(m, fleettest.NoLeaks()))
+}
 
 var must = testkit.Must
 
@@ -40,11 +45,17 @@ type stand struct {
 	to    string
 	mu    sync.Mutex
 	owner map[string]string // remote of a key
+	end   func()
 }
 
 func newStand(t testing.TB, api http.Handler) *stand {
 	t.Helper()
-	s := &stand{t: t, owner: map[string]string{}, key: newKey(t)}
+	return newStandAt(t, api, "127.0.0.1:0", newKey(t))
+}
+
+func newStandAt(t testing.TB, api http.Handler, address string, key Key) *stand {
+	t.Helper()
+	s := &stand{t: t, owner: map[string]string{}, key: key}
 	s.hub = NewHub(HubOptions{
 		Key: func(context.Context) (Key, error) { return s.key, nil },
 		Owner: func(_ context.Context, key string) string {
@@ -54,17 +65,18 @@ func newStand(t testing.TB, api http.Handler) *stand {
 		},
 		Log: testLog(t),
 	})
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", address)
 	must(t, err)
 	s.addr = l.Addr().String()
 	ctx, cancel := context.WithCancel(context.Background())
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = s.hub.Serve(ctx, l) })
-	t.Cleanup(func() {
+	s.end = func() {
 		cancel()
 		serving.Wait()
 		s.hub.Close()
-	})
+	}
+	t.Cleanup(s.end)
 	if api != nil {
 		s.api = httptest.NewUnstartedServer(api)
 		s.api.EnableHTTP2 = true

@@ -344,7 +344,7 @@ func TestHub_limitsFailures(t *testing.T) {
 
 func TestLimits(t *testing.T) {
 	t.Parallel()
-	var l limits
+	l := newLimits()
 	from := source{address: "a"}
 	var ends []func(bool)
 	for range maxFromAddress {
@@ -365,7 +365,7 @@ func TestLimits(t *testing.T) {
 	for i, end := range ends {
 		end(i%2 == 0)
 	}
-	testkit.Equal(t, l.inProgress, 0)
+	testkit.Equal(t, l.sources[from].inProgress, 0)
 	for range failuresAtOnce {
 		if end, ok := l.begin(from); ok {
 			end(false)
