@@ -54,7 +54,7 @@ func agentsMain() int {
 
 // Promise: 1 000 agents cost a replica at most 60 KiB and 8 goroutines each at rest, and are back within 30 s after its restart.
 func TestMeasure_Agents(t *testing.T) {
-	fleettest.Slow(t, "TestHub_dialsThroughTheAgent")
+	fleettest.Slow(t, "./internal/tunnel TestHub_dialsThroughTheAgent")
 	n := 1000
 	if text := os.Getenv("TUNNEL_TEST_N"); text != "" {
 		n, _ = strconv.Atoi(text)
@@ -132,7 +132,7 @@ func processorTime(t *testing.T) time.Duration {
 
 // Promise: ten wrong handshakes per second from one address do not keep 100 agents from connecting, and cost little.
 func TestMeasure_WrongKeys(t *testing.T) {
-	fleettest.Slow(t, "TestHub_limitsFailures")
+	fleettest.Slow(t, "./internal/tunnel TestHub_limitsFailures")
 	s := newStand(t, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	var attacking sync.WaitGroup

@@ -286,7 +286,7 @@ func TestHub_newAgentReplacesADeadOne(t *testing.T) {
 // Promise: an agent uses a new key from its file, without a restart.
 func TestAgent_takesItsNewKey(t *testing.T) {
 	t.Parallel()
-	fleettest.Slow(t, "TestHub_dialsThroughTheAgent")
+	fleettest.Slow(t, "./internal/tunnel TestHub_dialsThroughTheAgent")
 	s := newStand(t, server())
 	before, after := newKey(t), newKey(t)
 	s.accept(before, "edge")

@@ -280,7 +280,7 @@ func TestStream(t *testing.T) {
 // Promise: both sides notice within 20 s that the other is silent.
 func TestTunnel_noticesSilence(t *testing.T) {
 	t.Parallel()
-	fleettest.Slow(t, "TestHub_noticesACut")
+	fleettest.Slow(t, "./internal/tunnel TestHub_noticesACut")
 	for _, f := range []fault.Fault{fault.Blackhole(), fault.LoseAnswers(), fault.LoseRequests(), fault.Hold()} {
 		t.Run(f.String(), func(t *testing.T) {
 			t.Parallel()
