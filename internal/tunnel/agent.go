@@ -59,7 +59,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	for {
 		connected, err := a.session(ctx)
 		if ctx.Err() != nil {
-			return nil
+			return nil //nolint:nilerr // The end was asked for.
 		}
 		if tries++; connected {
 			last, tries = time.Now(), 0
@@ -99,7 +99,11 @@ func (a *Agent) Check(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
 	defer cancel()
-	defer context.AfterFunc(s.accepted, cancel)()
+	accept := s.accept
+	s.accept = func() {
+		accept()
+		cancel()
+	}
 	accepted, err := s.serve(ctx)
 	switch {
 	case accepted, errors.Is(err, errSecond): // The agent that runs is connected.
@@ -141,7 +145,7 @@ func (a *Agent) watchKey(ctx context.Context, s *served, now Key, end context.Ca
 	select {
 	case <-ctx.Done():
 		return
-	case <-s.accepted.Done():
+	case <-s.accepted:
 		a.Log.Info("Connected to the hub", "key", now.Fingerprint())
 	case <-time.After(handshakeTimeout):
 		end(errSilent)
@@ -177,7 +181,7 @@ func (a *Agent) connect(ctx context.Context, key Key) (*served, error) {
 		Proxy: proxy, TLSClientConfig: &tls.Config{RootCAs: a.Roots, MinVersion: tls.VersionTLS12},
 		DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext, TLSHandshakeTimeout: dialTimeout,
 	}
-	ws, response, err := websocket.Dial(starting, address, &websocket.DialOptions{
+	ws, response, err := websocket.Dial(starting, address, &websocket.DialOptions{ //nolint:bodyclose // The library closes it.
 		HTTPClient: &http.Client{Transport: t}, HTTPHeader: http.Header{headerKey: {key.Fingerprint()}},
 		CompressionMode: websocket.CompressionDisabled,
 	})

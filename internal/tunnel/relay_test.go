@@ -62,7 +62,7 @@ func TestHub_relaysBetweenReplicas(t *testing.T) {
 	wantDown(t, err, "no agent is connected")
 	other.waitConnected("edge", false)
 
-	end = run(t, other.agent(key))
+	run(t, other.agent(key))
 	other.waitConnected("edge", true)
 	_, err = one.get(one.client("edge"))
 	must(t, err)
@@ -82,8 +82,9 @@ func TestHub_relaysEachRemoteForItself(t *testing.T) {
 	}
 	_, err := other.get(other.client("slow"))
 	wantDown(t, err, "too many connections")
+	edge := other.client("edge")
 	for range 20 {
-		_, err := other.get(other.client("edge"))
+		_, err := other.get(edge)
 		must(t, err)
 	}
 }

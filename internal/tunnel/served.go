@@ -26,8 +26,8 @@ type served struct {
 	has     func(remote string, header http.Header) bool // between replicas
 
 	taken    atomic.Bool
-	accepted context.Context //nolint:containedctx // It ends when the other side has accepted this one.
-	accept   func()
+	accepted chan struct{} // closed when the other side has accepted this one
+	accept   func()        // closes accepted
 	second   atomic.Bool
 	over     func()
 	ended    chan struct{} // closed when the connection has ended
@@ -35,7 +35,8 @@ type served struct {
 
 func newServed(conn *cutConn, version string, log logr.Logger, pipe http.HandlerFunc) *served {
 	s := &served{conn: conn, version: version, log: log, pipe: pipe, ended: make(chan struct{})}
-	s.accepted, s.accept = context.WithCancel(context.Background())
+	s.accepted = make(chan struct{})
+	s.accept = sync.OnceFunc(func() { close(s.accepted) })
 	s.over = sync.OnceFunc(func() { close(s.ended) })
 	return s
 }
@@ -63,7 +64,11 @@ func (s *served) serve(ctx context.Context) (accepted bool, err error) {
 	_ = server.Serve(s)
 	_ = server.Close()
 	streams.Wait()
-	accepted = s.accepted.Err() != nil
+	select {
+	case <-s.accepted:
+		accepted = true
+	default:
+	}
 	switch err := s.conn.failure(); {
 	case s.second.Load():
 		return false, errSecond
@@ -138,7 +143,7 @@ func (a *Agent) pipe(w http.ResponseWriter, r *http.Request) {
 func join(w http.ResponseWriter, r *http.Request, to net.Conn) {
 	var copying sync.WaitGroup
 	defer copying.Wait()
-	defer to.Close()
+	defer func() { _ = to.Close() }()
 	out := http.NewResponseController(w)
 	w.WriteHeader(http.StatusOK)
 	if out.Flush() != nil {

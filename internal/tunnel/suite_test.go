@@ -28,7 +28,7 @@ import (
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asAgents) != "" {
-		os.Exit(agentsMain())
+		os.Exit(agentsMain()) //nolint:forbidigo // This process has agents and no test.
 	}
 	os.Exit(fleettest.Main(m, fleettest.NoLeaks()))
 }
@@ -56,7 +56,7 @@ func newStand(t testing.TB, api http.Handler) *stand {
 func newStandAt(t testing.TB, api http.Handler, address string, key Key) *stand {
 	t.Helper()
 	s := &stand{t: t, owner: map[string]string{}, key: key}
-	s.hub = NewHub(HubOptions{
+	s.hub = NewHub(t.Context(), HubOptions{
 		Key: func(context.Context) (Key, error) { return s.key, nil },
 		Owner: func(_ context.Context, key string) string {
 			s.mu.Lock()
@@ -68,7 +68,7 @@ func newStandAt(t testing.TB, api http.Handler, address string, key Key) *stand 
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", address)
 	must(t, err)
 	s.addr = l.Addr().String()
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = s.hub.Serve(ctx, l) })
 	s.end = func() {
@@ -88,6 +88,7 @@ func newStandAt(t testing.TB, api http.Handler, address string, key Key) *stand 
 }
 
 func testLog(t testing.TB) logr.Logger {
+	t.Helper()
 	if os.Getenv("TUNNEL_LOG") == "" {
 		return logr.Discard()
 	}
@@ -125,7 +126,7 @@ func (s *stand) agent(key Key) *Agent {
 // run runs an agent until the test ends or end is called.
 func run(t testing.TB, a *Agent) (end func()) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	var running sync.WaitGroup
 	running.Go(func() { _ = a.Run(ctx) })
 	end = func() {

@@ -123,17 +123,17 @@ func through(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.WriteHeader(http.StatusOK)
-	here, _, err := http.NewResponseController(w).Hijack()
+	here, ahead, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return
 	}
 	var pipes sync.WaitGroup
-	for _, way := range [][2]net.Conn{{here, there}, {there, here}} {
-		pipes.Go(func() {
-			_, _ = io.Copy(way[0], way[1])
-			_, _ = way[0].Close(), way[1].Close()
-		})
+	pipe := func(to net.Conn, from io.Reader) {
+		_, _ = io.Copy(to, from)
+		_, _ = here.Close(), there.Close()
 	}
+	pipes.Go(func() { pipe(here, there) })
+	pipes.Go(func() { pipe(there, ahead.Reader) })
 	pipes.Wait()
 }
 
@@ -178,7 +178,10 @@ func TestHub_refusesOtherHandshakes(t *testing.T) {
 		must(t, over.HandshakeContext(t.Context()))
 		served := newServed(inner(over), "v1", testLog(t), nil)
 		ctx, cancel := context.WithCancel(t.Context())
-		defer context.AfterFunc(served.accepted, cancel)()
+		served.accept = sync.OnceFunc(func() {
+			close(served.accepted)
+			cancel()
+		})
 		if accepted, err := served.serve(ctx); !accepted {
 			t.Fatalf("the good handshake failed: %v", err)
 		}
@@ -206,7 +209,7 @@ func (s *stand) raw(key Key) net.Conn {
 		_ = response.Body.Close()
 	}
 	must(s.t, err)
-	conn := outer(context.Background(), ws)
+	conn := outer(context.WithoutCancel(s.t.Context()), ws)
 	s.t.Cleanup(func() { _ = conn.Close() })
 	return conn
 }
@@ -250,7 +253,7 @@ func TestHub_secondAgentWaits(t *testing.T) {
 	}
 	end()
 	eventually(t, func() error {
-		if state := s.hub.State("edge"); !state.Connected || state.Since == since {
+		if state := s.hub.State("edge"); !state.Connected || state.Since.Equal(since) {
 			return errors.New("the second agent has not taken over")
 		}
 		return nil
@@ -273,7 +276,7 @@ func TestHub_newAgentReplacesADeadOne(t *testing.T) {
 	run(t, s.agent(key))
 	begin := time.Now()
 	eventually(t, func() error {
-		if s.hub.State("edge").Since == since {
+		if s.hub.State("edge").Since.Equal(since) {
 			return errors.New("the dead agent is still the one")
 		}
 		return nil

@@ -23,7 +23,7 @@ import (
 // server serves /x, /big (which is long), and /watch (a line each 20 ms).
 func server() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("/x", func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.Proto, " ", r.TLS != nil) })
+	mux.HandleFunc("/x", func(w http.ResponseWriter, r *http.Request) { _, _ = fmt.Fprint(w, r.Proto, " ", r.TLS != nil) })
 	mux.HandleFunc("/big", func(w http.ResponseWriter, _ *http.Request) {
 		part := make([]byte, 64<<10)
 		for range 320 {
@@ -36,7 +36,7 @@ func server() http.Handler {
 		tick := time.NewTicker(20 * time.Millisecond)
 		defer tick.Stop()
 		for {
-			fmt.Fprintln(w, "event")
+			_, _ = fmt.Fprintln(w, "event")
 			_ = http.NewResponseController(w).Flush()
 			select {
 			case <-tick.C:

@@ -58,12 +58,12 @@ type TunnelError interface {
 	TunnelDown() string
 }
 
-type noTunnels struct{}
+type noTunnelsError struct{}
 
-var errNoTunnels TunnelError = noTunnels{}
+var errNoTunnels TunnelError = noTunnelsError{}
 
-func (noTunnels) Error() string { return "this process has no tunnels" }
-func (noTunnels) TunnelDown() string {
+func (noTunnelsError) Error() string { return "this process has no tunnels" }
+func (noTunnelsError) TunnelDown() string {
 	return "this program has no tunnels; a hub has them with --tunnel-bind-address"
 }
 

@@ -205,7 +205,7 @@ func TestRegister_ExportAndAccept(t *testing.T) {
 	if code, _, problems := h.execute(nil, "register", "other", "--tunnel", "ws://"+o.TunnelAddress, "--export"); code != 0 {
 		t.Fatal(problems)
 	}
-	if code, problems := accept("other", key.Fingerprint()); code == 0 || !strings.Contains(problems, "Secret edge accepts this key, too") {
+	if code, problems := accept("other", key.Fingerprint()); code == 0 || !strings.Contains(problems, "accepted by Secret edge, too") {
 		t.Errorf("got %d, %s", code, problems)
 	}
 	// Somebody writes it nevertheless.

@@ -203,11 +203,8 @@ func (o *options) validate(set *pflag.FlagSet) error {
 	if o.replicas < 1 || o.replicas > maxReplicas {
 		errs = append(errs, fmt.Errorf("--replicas=%d: use 1 to %d", o.replicas, maxReplicas))
 	}
-	if o.replicas > 1 && o.nats {
-		errs = append(errs, errors.New("--nats is for one replica: leave out --replicas or --nats"))
-	}
-	if o.replicas > 1 && o.tunnel {
-		errs = append(errs, errors.New("--tunnel is for one replica: leave out --replicas or --tunnel"))
+	if o.replicas > 1 && (o.nats || o.tunnel) {
+		errs = append(errs, errors.New("--nats is for one replica, and so is --tunnel: leave out --replicas, or them"))
 	}
 	if o.timeout <= 0 {
 		errs = append(errs, fmt.Errorf("--timeout=%s: use a time above zero", o.timeout))

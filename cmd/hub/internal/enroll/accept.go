@@ -49,7 +49,7 @@ func (p *Place) checkUnused(ctx context.Context, key, own string) error {
 	}
 	for _, one := range list.Items {
 		if one.Name != own && slices.Contains(strings.Fields(one.Annotations[hubv1.AnnotationTunnelKeys]), key) {
-			return fmt.Errorf("Secret %s accepts this key, too, and a key in two Secrets serves neither: give each agent a key of its own", one.Name)
+			return fmt.Errorf("the key is accepted by Secret %s, too, and a key in two Secrets serves neither: give each agent a key of its own", one.Name)
 		}
 	}
 	return nil
@@ -79,7 +79,7 @@ func (a *Acceptance) Prepare(ctx context.Context) (err error) {
 		return a.Hub.Explain(err)
 	}
 	if a.cluster.Spec.Via != hubv1.ViaTunnel {
-		return fmt.Errorf("Cluster %s is reached without a tunnel: set spec.via to %s first", a.Name, hubv1.ViaTunnel)
+		return fmt.Errorf("the hub reaches Cluster %s without a tunnel: set spec.via to %s first", a.Name, hubv1.ViaTunnel)
 	}
 	return a.checkUnused(ctx, a.Key, a.cluster.Spec.KubeconfigSecretRef.Name)
 }

@@ -132,7 +132,8 @@ func hostPort(server string) (string, error) {
 func (a *Agent) rights() []access.Right {
 	var all []access.Right
 	for _, one := range []access.Right{
-		{Resource: "namespaces"}, {Resource: "serviceaccounts", Namespace: a.Namespace},
+		{Resource: "namespaces"},
+		{Resource: "serviceaccounts", Namespace: a.Namespace},
 		{Group: "networking.k8s.io", Resource: "networkpolicies", Namespace: a.Namespace},
 		{Group: "apps", Resource: "deployments", Namespace: a.Namespace},
 	} {

@@ -118,15 +118,7 @@ func (d *Deregistration) Run(ctx context.Context) error {
 		return err
 	}
 	if d.Remote != nil {
-		removed, err := d.record.account.remove(ctx, d.Remote)
-		if namespace := d.record.secret.Annotations[annotationAgent]; namespace != "" {
-			agent := Agent{Namespace: namespace}
-			if bad := agent.remove(ctx, d.Remote, d.record.account.Owner); bad == nil {
-				removed = append(removed, "the agent with the namespace "+namespace)
-			} else {
-				err = errors.Join(err, bad)
-			}
-		}
+		removed, err := d.removeFromRemote(ctx)
 		for _, one := range removed {
 			d.Terminal.Done("%s is deleted in the remote", one)
 		}
@@ -138,6 +130,19 @@ func (d *Deregistration) Run(ctx context.Context) error {
 		return nil
 	}
 	return d.remove(ctx, &d.record.secret)
+}
+
+func (d *Deregistration) removeFromRemote(ctx context.Context) (removed []string, err error) {
+	removed, err = d.record.account.remove(ctx, d.Remote)
+	namespace := d.record.secret.Annotations[annotationAgent]
+	if namespace == "" {
+		return removed, err
+	}
+	agent := Agent{Namespace: namespace}
+	if bad := agent.remove(ctx, d.Remote, d.record.account.Owner); bad != nil {
+		return removed, errors.Join(err, bad)
+	}
+	return append(removed, "the agent with the namespace "+namespace), err
 }
 
 // Plan prints the objects that Run deletes.

@@ -66,7 +66,7 @@ func newTunnels(ctx context.Context, o Options) (*tunnels, error) {
 	}
 	t := &tunnels{o: o, listener: l, open: make(chan struct{}), own: addressFor(ctx, l.Addr(), o.Config.Host) + " " + key.Fingerprint()}
 	t.isOpen = sync.OnceFunc(func() { close(t.open) })
-	t.hub = tunnel.NewHub(tunnel.HubOptions{
+	t.hub = tunnel.NewHub(ctx, tunnel.HubOptions{
 		Key: t.currentKey, Owner: t.owner, Explain: t.explain, Changed: t.changed, Peers: t.peers, ReplicaKey: key, Version: project.Version(), Log: o.Log.WithName("tunnel"),
 	})
 	return t, nil
@@ -96,7 +96,7 @@ func addressFor(ctx context.Context, l net.Addr, server string) string {
 	if err != nil {
 		return net.JoinHostPort("127.0.0.1", port)
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	host, _, _ = net.SplitHostPort(conn.LocalAddr().String())
 	return net.JoinHostPort(host, port)
 }
@@ -167,7 +167,7 @@ func keysOf(secret client.Object) (owner string, keys []string) {
 // run serves agents from when the caches are filled until ctx ends.
 func (t *tunnels) run(ctx context.Context) {
 	defer t.hub.Close()
-	defer t.listener.Close()
+	defer func() { _ = t.listener.Close() }()
 	select {
 	case <-t.open:
 	case <-ctx.Done():
