@@ -3,6 +3,7 @@
 package command
 
 import (
+	"fmt"
 	"io"
 	"os"
 
@@ -32,7 +33,12 @@ func newAccept(p Program) *cobra.Command {
 			"The file of --token-file is the Secret with the token of the hub's account in the remote, as kubectl get -o yaml\n" +
 			"prints it; - is the standard input. Without it, the hub keeps the token that it has.\n\n" + exitCodesWaiting,
 		Example: p.example(acceptExample),
-		Args:    cobra.ExactArgs(2),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return fmt.Errorf("%s needs the name of the Cluster and the fingerprint of its agent's key; type %s", cmd.CommandPath(), cmd.UseLine())
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			ctx := cmd.Context()
 			if err := s.placeHub(&todo.Place, args[0]); err != nil {
