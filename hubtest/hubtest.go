@@ -41,6 +41,7 @@ func New(tb testing.TB, opts ...Option) *Hub {
 	if s.options.declaredHubRights {
 		h.restrict()
 	}
+	h.prepareTunnels()
 	var remotes []*Remote
 	for i, name := range s.options.remotes {
 		remotes = append(remotes, h.addWay(name, ways[i+1]))

@@ -36,6 +36,7 @@ type options struct {
 	rules               []rbacv1.PolicyRule
 	patience            time.Duration
 	declaredHubRights   bool
+	tunnels             bool
 	verbose             bool
 }
 
@@ -43,7 +44,7 @@ type options struct {
 const defaultPatience = 2 * time.Minute
 
 func newOptions(opts []Option) options {
-	var o options
+	o := options{tunnels: tunnelsWanted()}
 	for _, opt := range opts {
 		opt(&o)
 	}

@@ -16,6 +16,7 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/internal/tunnel"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -33,6 +34,7 @@ type remote struct {
 	users      int               // minted so far
 	credential *fleet.Credential // stored last
 	bySecret   bool              // the hub makes the Cluster from the Secret
+	agent      *tunnel.Key       // nil without an agent
 }
 
 // Name of the remote and of its Cluster.
@@ -49,6 +51,9 @@ func (r *Remote) Register(changes ...func(*hubv1.Cluster)) {
 	c := &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: r.Name()}}
 	c.Spec.KubeconfigSecretRef.Name = r.Name()
 	c.Spec.Probe = hubv1.ProbeSpec{PeriodSeconds: 1, TimeoutSeconds: 1}
+	if r.site.agents != nil {
+		c.Spec.Via = hubv1.ViaTunnel
+	}
 	for _, change := range r.site.options.clusters {
 		change(c)
 	}
@@ -58,6 +63,7 @@ func (r *Remote) Register(changes ...func(*hubv1.Cluster)) {
 	if err := r.hub().Create(r.tb.Context(), c); err != nil {
 		r.tb.Fatalf("hubtest: register %s: %v", r.Name(), err)
 	}
+	r.connectAgent(c)
 }
 
 // Deregister deletes the Cluster, waits until the hub has removed it, cleanup steps included, and deletes the Secret,

@@ -29,6 +29,7 @@ type site struct {
 	scheme  *runtime.Scheme
 	process *process
 	hub     *way
+	agents  *agents // nil without tunnels
 
 	mu      sync.Mutex // held for operations on the fields below
 	ways    []*way
@@ -111,6 +112,7 @@ func (s *site) end() {
 	if err := s.process.stop(); err != nil {
 		s.tb.Errorf("hubtest: stop the hub: %v", err)
 	}
+	s.agents.end()
 	s.mu.Lock()
 	ways := slices.Clone(s.ways)
 	s.mu.Unlock()

@@ -51,12 +51,32 @@ const (
 	ClusterPaused ClusterState = "Paused"
 )
 
+// Via is how the hub reaches a remote.
+//
+// +kubebuilder:validation:Enum=Direct;Tunnel
+type Via string
+
+const (
+	// ViaDirect means that the hub connects to the server. It is the default.
+	ViaDirect Via = "Direct"
+
+	// ViaTunnel means that an agent in the remote connects to the hub, and the hub reaches the server through that.
+	ViaTunnel Via = "Tunnel"
+)
+
 // ClusterSpec describes how to reach a remote and which modules to run for it.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.proxyURL) || !has(self.via) || self.via != 'Tunnel'",message="proxyURL has no effect with via: Tunnel; remove it"
 type ClusterSpec struct {
 	// kubeconfigSecretRef names the Secret with the credentials. The Secret may be missing when the Cluster is created:
 	// the CredentialsValid condition reports that until it exists.
 	// +required
 	KubeconfigSecretRef KubeconfigSecretRef `json:"kubeconfigSecretRef,omitzero"`
+
+	// via is Direct if the hub connects to the server, and Tunnel if an agent in the remote connects to the hub, which reaches
+	// the server through that. Then the host and the port of the server are those of --to of the agent. It is Direct unless set.
+	// +optional
+	Via Via `json:"via,omitempty"`
 
 	// server is the URL of the remote's API server, and replaces the URL in the Secret. It is an https URL without
 	// user, query and fragment.
@@ -315,6 +335,10 @@ type ClusterStatus struct {
 	// +optional
 	Runner RunnerStatus `json:"runner,omitzero"`
 
+	// tunnel is the state of the remote's agent, for a Cluster with via: Tunnel.
+	// +optional
+	Tunnel TunnelStatus `json:"tunnel,omitzero"`
+
 	// inventory has the counts of the inventory module for the remote. The module writes it with its own field manager.
 	// +optional
 	Inventory InventoryStatus `json:"inventory,omitzero"`
@@ -335,6 +359,32 @@ type CredentialsStatus struct {
 	// if they do not say when.
 	// +optional
 	ExpirationTime metav1.Time `json:"expirationTime,omitzero"`
+}
+
+// TunnelStatus is the state of a remote's agent.
+type TunnelStatus struct {
+	// replica is the replica of the hub to which the agent is connected. It is empty if the agent is not connected.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Replica string `json:"replica,omitempty"`
+
+	// agentVersion is the version of the agent.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	AgentVersion string `json:"agentVersion,omitempty"`
+
+	// keyFingerprint is that of the key with which the agent has connected.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	KeyFingerprint string `json:"keyFingerprint,omitempty"`
+
+	// connectedTime is when the agent connected. It is not set if the agent is not connected.
+	// +optional
+	ConnectedTime metav1.Time `json:"connectedTime,omitzero"`
+
+	// lastSeenTime is when the connection of an agent ended that is not connected now.
+	// +optional
+	LastSeenTime metav1.Time `json:"lastSeenTime,omitzero"`
 }
 
 // ModuleStatus is the state of one module in the app of a remote.

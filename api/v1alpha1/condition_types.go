@@ -188,6 +188,10 @@ const (
 	// ReasonVersionUntested, with True: the remote responds, and runs a version of Kubernetes that the hub is not tested with. The hub
 	// works with it as with any other. Upgrade the remote if it is old, the hub if it is new.
 	ReasonVersionUntested = "VersionUntested"
+
+	// ReasonTunnelDown, with False: the hub reaches the remote through a tunnel (spec.via), and its agent is not connected or is not
+	// accepted; the message says which. Look at status.tunnel and the agent's log in the remote, and run there hub agent --check.
+	ReasonTunnelDown = "TunnelDown"
 )
 
 // Reasons of IdentityConfirmed. The hub sets them after the first successful probe of an app and

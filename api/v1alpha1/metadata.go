@@ -39,6 +39,18 @@ const (
 	// AnnotationRenewToken names. The tokens that the hub requests are valid as long as this Secret exists, so that
 	// deleting it revokes them. "hub register" writes it.
 	AnnotationTokenSecret = "clusterfx.dev/token-secret"
+
+	// AnnotationTunnelKeys says whose agent may connect for the Cluster of the Secret: the name and the UID of the Cluster, as
+	// name/uid, and the fingerprints of one or two keys, separated by spaces. A key that two Secrets name serves neither.
+	// "hub accept" and "hub register" write it; without it no agent can connect.
+	AnnotationTunnelKeys = "clusterfx.dev/tunnel-keys"
+)
+
+// TunnelSecretName is the name of the Secret in the credentials namespace with the key of the hub for tunnels, under
+// TunnelSecretKey, in PEM. "hub register --tunnel" makes it.
+const (
+	TunnelSecretName = "clusterfx-tunnel"
+	TunnelSecretKey  = "key.pem"
 )
 
 // Annotations of a Cluster.

@@ -217,6 +217,16 @@ func crossRules() []rule {
 		{"a burst covers a second", "client: {qps: 7, burst: 7}", "client: {qps: 7, burst: 6}", limits},
 		{"a default burst counts too", "client: {qps: 1000}", "client: {qps: 1001}", limits},
 		{
+			"a tunnel has no proxy",
+			"{via: Direct, proxyURL: 'http://proxy:3128'}", "{via: Tunnel, proxyURL: 'http://proxy:3128'}",
+			"spec: Invalid value: proxyURL has no effect with via: Tunnel; remove it",
+		},
+		{
+			"a way is known",
+			"via: Tunnel", "via: Pigeon",
+			`spec.via: Unsupported value: "Pigeon": supported values: "Direct", "Tunnel"`,
+		},
+		{
 			"a state is known",
 			"state: Paused", "state: Deleted",
 			`spec.state: Unsupported value: "Deleted": supported values: "Active", "Paused"`,

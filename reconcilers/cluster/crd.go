@@ -70,6 +70,7 @@ func fullStatus() hubv1.ClusterStatus {
 		}},
 		ObservedGeneration: 1, ID: text, Server: text, Version: text, ModuleSummary: text,
 		Runner:      hubv1.RunnerStatus{Name: text, Type: hubv1.RunnerHub, Version: text, Epoch: 1, Since: now},
+		Tunnel:      hubv1.TunnelStatus{Replica: text, AgentVersion: text, KeyFingerprint: text, ConnectedTime: now, LastSeenTime: now},
 		Credentials: hubv1.CredentialsStatus{Type: "Token", Fingerprint: text, ExpirationTime: now},
 		Modules: []hubv1.ModuleStatus{{
 			Name: text, State: hubv1.ModuleRunning, Reason: text, Message: text,

@@ -24,6 +24,7 @@ type Params struct {
 	Traces   trace.TracerProvider  `optional:"true"` // Traces receives a span of each Reconcile of a Cluster. Default: no spans.
 	Monitor  *liveness.Monitor     `optional:"true"` // Monitor watches the workers of the controller. Default: none.
 	Share    Share                 `optional:"true"` // Share is this hub's share of the Clusters. Default: all of them.
+	Tunnels  Tunnels               `optional:"true"` // Tunnels knows the agents of remotes. Default: there are no tunnels.
 	Settings Settings              `optional:"true"` // Settings configure the controller. Default: the zero value.
 }
 

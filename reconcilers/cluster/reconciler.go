@@ -47,6 +47,7 @@ type reconciler struct {
 	remotes       remotes
 	place         evidence.Place // the hub
 	share         Share
+	tunnels       Tunnels // nil without tunnels
 	suspects      suspects
 	events        hubcontroller.Recorder
 	spans         spans

@@ -36,17 +36,22 @@ type origin struct {
 	cluster                         types.UID
 	secret                          hubv1.KubeconfigSecretRef
 	server, tlsServerName, proxyURL string
+	tunnel                          string // name of the Cluster; empty without a tunnel
 }
 
 func originOf(cluster *hubv1.Cluster) origin {
 	spec := &cluster.Spec
-	return origin{cluster.UID, spec.KubeconfigSecretRef, spec.Server, spec.TLSServerName, spec.ProxyURL}
+	from := origin{cluster.UID, spec.KubeconfigSecretRef, spec.Server, spec.TLSServerName, spec.ProxyURL, ""}
+	if spec.Via == hubv1.ViaTunnel {
+		from.tunnel = cluster.Name
+	}
+	return from
 }
 
 func (o origin) options() kubeconfig.Options {
 	return kubeconfig.Options{
 		Key: o.secret.Key, Context: o.secret.Context,
-		Server: o.server, TLSServerName: o.tlsServerName, ProxyURL: o.proxyURL,
+		Server: o.server, TLSServerName: o.tlsServerName, ProxyURL: o.proxyURL, Tunnel: o.tunnel,
 	}
 }
 

@@ -52,6 +52,7 @@ func setup(p Params, remotes remotes) error {
 	if p.Share != nil {
 		r.share = p.Share
 	}
+	r.tunnels = p.Tunnels
 	if p.Share != nil && !p.Registry.AllowsDuplicates() {
 		r.rivals = &rivals{clusters: p.Manager.GetCache()}
 	}
@@ -87,6 +88,9 @@ func (r *reconciler) addTo(p Params, changes source.Source) error {
 		})
 	if roles := r.share.Source(); roles != nil {
 		b = b.WatchesRawSource(roles)
+	}
+	if r.tunnels != nil {
+		b = b.WatchesRawSource(r.tunnels.Source())
 	}
 	if r.rivals != nil {
 		b = b.Watches(&hubv1.Cluster{}, r.rivals.changed())

@@ -93,6 +93,9 @@ func (r *reconciler) statusOf(cluster *hubv1.Cluster, found clusterstatus.Creden
 		}
 	}
 	status.Runner = now
+	if r.tunnels != nil && cluster.Spec.Via == hubv1.ViaTunnel {
+		status.Tunnel = r.tunnels.Status(cluster)
+	}
 	return status
 }
 

@@ -106,7 +106,7 @@ func refusedAtDial(reachable state.Condition) bool {
 	switch reachable.Reason {
 	case hubv1.ReasonUnreachable, hubv1.ReasonTimedOut, hubv1.ReasonTLSFailed,
 		hubv1.ReasonUnauthorized, hubv1.ReasonForbidden, hubv1.ReasonNotHealthy, hubv1.ReasonNotForwarded,
-		hubv1.ReasonThrottled:
+		hubv1.ReasonThrottled, hubv1.ReasonTunnelDown:
 		return false
 	}
 	return true

@@ -48,7 +48,24 @@ const (
 	notHealthy   = "NotHealthy"
 	notForwarded = "NotForwarded"
 	throttled    = "Throttled"
+	tunnelDown   = "TunnelDown"
 )
+
+// TunnelError is an error of Policy.Tunnel for a tunnel that has no other end at the moment.
+type TunnelError interface {
+	error
+	// TunnelDown describes the problem and the solution, in words of the hub.
+	TunnelDown() string
+}
+
+type noTunnelsError struct{}
+
+var errNoTunnels TunnelError = noTunnelsError{}
+
+func (noTunnelsError) Error() string { return "this process has no tunnels" }
+func (noTunnelsError) TunnelDown() string {
+	return "this program has no tunnels; a hub has them with --tunnel-bind-address"
+}
 
 // NotHealthyError has its own message: the server responds, but not as the hub requires. Classify returns NotHealthy
 // for it.
@@ -68,17 +85,20 @@ func (e *notHealthyError) NotHealthy() string { return e.message }
 
 // Classify returns why a request to a remote failed: a reason of a fixed set, and a message that names the solution.
 // The reasons are Unreachable (also for unknown errors), TimedOut, TLSFailed, Unauthorized, Forbidden, NotHealthy,
-// NotForwarded, Throttled, or the Reason of an *Error, such as AddressNotAllowed of a dial. The message has at most 512
+// NotForwarded, Throttled, TunnelDown, or the Reason of an *Error, such as AddressNotAllowed of a dial. The message has at most 512
 // bytes, is stable while the problem is the same, and has nothing from the server, so that users who register remotes
 // learn little about the hub's network. Both are empty for nil.
 func Classify(err error) (reason, message string) {
 	var refused *Error
 	var unhealthy NotHealthyError
+	var away TunnelError
 	switch code := statusCode(err); {
 	case err == nil:
 		return "", ""
 	case errors.As(err, &unhealthy):
 		return notHealthy, clean(unhealthy.NotHealthy())
+	case errors.As(err, &away):
+		return tunnelDown, clean("There is no tunnel to the remote: " + away.TunnelDown() + ".")
 	case errors.As(err, &refused):
 		return string(refused.Reason), refused.Error()
 	case code != 0:

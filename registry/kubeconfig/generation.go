@@ -49,8 +49,7 @@ func newGeneration(w wiring, c Credential, lost func()) *generation {
 	if c.Type() == ClientCertificate {
 		config.Certificates = []tls.Certificate{c.secret().pair}
 	}
-	dialer := &net.Dialer{Timeout: dialTimeout, ControlContext: w.policy.guard}
-	g := &generation{lost: lost, dial: dialer.DialContext, open: make(map[int]func())}
+	g := &generation{lost: lost, dial: w.dialFunc(), open: make(map[int]func())}
 	g.http = &http.Transport{
 		DialContext:            g.connect,
 		Proxy:                  w.proxyFunc(),
@@ -67,8 +66,25 @@ func newGeneration(w wiring, c Credential, lost func()) *generation {
 	return g
 }
 
+func (w wiring) dialFunc() func(ctx context.Context, network, address string) (net.Conn, error) {
+	if w.endpoint.Tunnel == "" {
+		return (&net.Dialer{Timeout: dialTimeout, ControlContext: w.policy.guard}).DialContext
+	}
+	return func(ctx context.Context, _, address string) (net.Conn, error) {
+		if w.policy.Tunnel == nil {
+			return nil, errNoTunnels
+		}
+		ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+		defer cancel()
+		return w.policy.Tunnel(ctx, w.endpoint.Tunnel, address)
+	}
+}
+
 // proxyFunc may return nil: net/http then uses no proxy.
 func (w wiring) proxyFunc() func(*http.Request) (*url.URL, error) {
+	if w.endpoint.Tunnel != "" {
+		return nil
+	}
 	if w.proxy != nil {
 		return http.ProxyURL(w.proxy)
 	}

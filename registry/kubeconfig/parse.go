@@ -16,6 +16,8 @@ type Options struct {
 	Context string
 	// These replace values of the data. Empty keeps the value.
 	Server, TLSServerName, ProxyURL string
+	// Tunnel becomes that of the Endpoint, which then has no proxy.
+	Tunnel string
 	// Now judges expiry. Nil means time.Now.
 	Now func() time.Time
 }
@@ -163,6 +165,9 @@ func (d *draft) readToken() error {
 func (d *draft) finish() (Connection, error) {
 	if err := d.override(); err != nil {
 		return Connection{}, err
+	}
+	if d.endpoint.Tunnel = d.options.Tunnel; d.endpoint.Tunnel != "" && d.endpoint.ProxyURL != "" {
+		return Connection{}, d.from.proxy.invalid("there is a proxy, and the hub reaches the server through a tunnel; remove the proxy")
 	}
 	if err := d.endpoint.checkAddresses(d.from, d.policy); err != nil {
 		return Connection{}, err

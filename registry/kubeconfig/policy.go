@@ -4,6 +4,7 @@ package kubeconfig
 
 import (
 	"context"
+	"net"
 	"net/netip"
 	"slices"
 	"strings"
@@ -25,6 +26,9 @@ type Policy struct {
 	AllowCIDRs []netip.Prefix
 	// DenyCIDRs are never dialled, even if AllowCIDRs has them.
 	DenyCIDRs []netip.Prefix
+	// Tunnel dials address, as host:port, at the other end of the tunnel with a name. It must end with ctx. The other rules do not
+	// apply to it. Default: there are no tunnels.
+	Tunnel func(ctx context.Context, name, address string) (net.Conn, error) `json:"-"`
 }
 
 // CheckAddr returns an *Error with ReasonAddressNotAllowed unless the address may be dialled. Denied are this machine,

@@ -42,6 +42,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.RunnerSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RunnerStatus"):
 		return &apiv1alpha1.RunnerStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("TunnelStatus"):
+		return &apiv1alpha1.TunnelStatusApplyConfiguration{}
 
 	}
 	return nil

@@ -34,6 +34,8 @@ type Options struct {
 	HealthAddress string
 	// DebugAddress is where profiles are served, as host:port of loopback. Default: nowhere.
 	DebugAddress string
+	// TunnelAddress is where agents of remotes connect that the hub cannot dial, as host:port. Default: nowhere.
+	TunnelAddress string
 	// CrashFile receives what the process writes when a panic ends it, in a folder that outlives it: the next process
 	// quarantines the app of that goroutine. Default: none.
 	CrashFile string

@@ -115,6 +115,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: tlsServerName
       type:
         scalar: string
+    - name: via
+      type:
+        namedType: com.github.clusterfx.clusterfx.api.v1alpha1.Via
 - name: com.github.clusterfx.clusterfx.api.v1alpha1.ClusterState
   scalar: string
 - name: com.github.clusterfx.clusterfx.api.v1alpha1.ClusterStatus
@@ -157,6 +160,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: server
       type:
         scalar: string
+    - name: tunnel
+      type:
+        namedType: com.github.clusterfx.clusterfx.api.v1alpha1.TunnelStatus
     - name: version
       type:
         scalar: string
@@ -284,6 +290,26 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
 - name: com.github.clusterfx.clusterfx.api.v1alpha1.RunnerType
+  scalar: string
+- name: com.github.clusterfx.clusterfx.api.v1alpha1.TunnelStatus
+  map:
+    fields:
+    - name: agentVersion
+      type:
+        scalar: string
+    - name: connectedTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: keyFingerprint
+      type:
+        scalar: string
+    - name: lastSeenTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: replica
+      type:
+        scalar: string
+- name: com.github.clusterfx.clusterfx.api.v1alpha1.Via
   scalar: string
 - name: io.k8s.apimachinery.pkg.api.resource.Quantity
   scalar: untyped

@@ -226,6 +226,8 @@ func kinds(scheme *runtime.Scheme) (meta.RESTMapper, error) {
 		corev1.SchemeGroupVersion.WithKind("ServiceAccount"):                   meta.RESTScopeNamespace,
 		corev1.SchemeGroupVersion.WithKind("Event"):                            meta.RESTScopeNamespace,
 		coordinationv1.SchemeGroupVersion.WithKind("Lease"):                    meta.RESTScopeNamespace,
+		{Group: "apps", Version: "v1", Kind: "Deployment"}:                     meta.RESTScopeNamespace,
+		{Group: "networking.k8s.io", Version: "v1", Kind: "NetworkPolicy"}:     meta.RESTScopeNamespace,
 		rbacv1.SchemeGroupVersion.WithKind("Role"):                             meta.RESTScopeNamespace,
 		rbacv1.SchemeGroupVersion.WithKind("RoleBinding"):                      meta.RESTScopeNamespace,
 		rbacv1.SchemeGroupVersion.WithKind("ClusterRole"):                      meta.RESTScopeRoot,

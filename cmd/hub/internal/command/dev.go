@@ -42,7 +42,7 @@ func devHasSaid(err error) bool { return errors.Is(err, dev.ErrFailed) }
 func devOwn() []string {
 	return []string{
 		"kubeconfig", "context", "credentials-namespace", "replica-name", "alone", "active-replicas",
-		"impersonate-apps", "apps-namespace", "metrics-bind-address", "health-probe-bind-address", "debug-bind-address", "crash-file", "log-format",
+		"impersonate-apps", "apps-namespace", "metrics-bind-address", "health-probe-bind-address", "debug-bind-address", "tunnel-bind-address", "crash-file", "log-format",
 	}
 }
 
@@ -80,10 +80,10 @@ func (p Program) prepareDev(w io.Writer, file string) (dev.Hub, error) {
 		return hub.Grant(ctx, admin, modules, account)
 	}
 	args := func(r dev.Replica) []string { return devReplica(r, file, o.Registry.Policy.AllowCIDRs) }
-	return dev.Hub{Policy: o.Registry.Policy, Unused: unused, Modules: modules, Grant: grant, Args: args, Run: func(ctx context.Context, config *rest.Config, natsURL string) error {
-		o.Config = config
-		if natsURL != "" {
-			o.NATS = natshub.Options{URL: natsURL, CreateBuckets: true}
+	return dev.Hub{Policy: o.Registry.Policy, Unused: unused, Modules: modules, Grant: grant, Args: args, Run: func(ctx context.Context, config *rest.Config, at dev.Addresses) error {
+		o.Config, o.TunnelAddress = config, at.Tunnel
+		if at.NATS != "" {
+			o.NATS = natshub.Options{URL: at.NATS, CreateBuckets: true}
 		}
 		return process.Run(ctx, o)
 	}}, nil
@@ -95,7 +95,7 @@ func devReplica(r dev.Replica, file string, allow []netip.Prefix) []string {
 		"run", "--config=" + file, "--kubeconfig=" + r.Kubeconfig, "--context=", "--replica-name=" + r.Name,
 		"--alone=false", "--active-replicas=0", "--credentials-namespace=" + hubv1.DefaultNamespace,
 		"--impersonate-apps=false", "--apps-namespace=", "--metrics-bind-address=" + r.Metrics,
-		"--health-probe-bind-address=" + serving.Nowhere, "--debug-bind-address=" + serving.Nowhere, "--crash-file=", "--log-format=auto",
+		"--health-probe-bind-address=" + serving.Nowhere, "--debug-bind-address=" + serving.Nowhere, "--tunnel-bind-address=" + serving.Nowhere, "--crash-file=", "--log-format=auto",
 	}
 	for _, prefix := range allow {
 		args = append(args, "--allow-cidr="+prefix.String())

@@ -29,6 +29,12 @@ const registerExample = `  # Register the cluster that a context leads to
   # At another address than the kubeconfig's, without a question
   %s register edge-eu-1 --cluster-context edge-eu-1-admin --cluster-server https://10.4.0.11:6443 --yes
 
+  # A remote that the hub cannot reach: an agent in it connects to the hub
+  %s register edge-eu-1 --cluster-context edge-eu-1-admin --tunnel wss://hub.example.com
+
+  # The same with another person, who administers the remote, applies this there, and sends what hub accept needs
+  %s register edge-eu-1 --tunnel wss://hub.example.com --export > edge-eu-1.yaml
+
   # Print the objects that it would create, as YAML
   %s register edge-eu-1 --cluster-context edge-eu-1-admin --dry-run=client -o yaml`
 
@@ -48,6 +54,8 @@ type registerFlags struct {
 	dry     string
 	config  string
 	wait    bool
+	agent   enroll.Agent // used with a Hub
+	export  bool
 	session *session
 }
 
@@ -66,6 +74,10 @@ func newRegister(p Program) *cobra.Command {
 			"ClusterRole: it adds the permissions that the Cluster now needs and removes all others.\n\n" +
 			"The permissions of a module may follow from its configuration for the labels of the Cluster. For such modules,\n" +
 			"register reads the configuration file of the installed hub, or that of --config.\n\n" +
+			"With --tunnel, the hub does not connect to the remote. register installs an agent in the remote, which connects to\n" +
+			"the listener of the hub (--tunnel-bind-address of hub run) at the address that the flag names. The agent makes the\n" +
+			"remote's API server reachable for the hub, and nothing else. With --export, register prints the manifest for the\n" +
+			"remote instead, and the Cluster waits for hub accept.\n\n" +
 			connectionHelp + "\n\n" + exitCodesWaiting,
 		Example: p.example(registerExample),
 		Args:    output.OneName("a name for the Cluster"),
@@ -84,6 +96,10 @@ func newRegister(p Program) *cobra.Command {
 	set.StringVar(&r.Account.Namespace, "service-account-namespace", "kube-system", "Namespace of the ServiceAccount, which exists")
 	set.StringVar(&f.token, "token-type", string(enroll.Requested), "request for a token that expires, secret for a token that does not")
 	set.DurationVar(&r.Lifetime, "token-lifetime", defaultLifetime, "How long a token that expires is good for; the remote may allow less")
+	set.StringVar(&f.agent.Hub, "tunnel", "", "Address of the hub for an agent in the remote, as wss://hub.example.com: the hub cannot reach the remote. Default: it can")
+	set.StringVar(&f.agent.Namespace, "agent-namespace", enroll.AgentNamespace, "Namespace of the agent in the remote, which is created")
+	set.StringVar(&f.agent.Image, "agent-image", "", "Image of the agent. Default: that of the stock hub")
+	set.BoolVar(&f.export, "export", false, "With --tunnel, print the objects for the remote, for somebody who administers it (default false)")
 	set.BoolVar(&r.AllowHub, "allow-hub", false, "Register the hub's own cluster (default false)")
 	bindPlace(cmd, &r.Place, &f.wait)
 	bindDryRun(cmd, &f.dry)
@@ -122,6 +138,9 @@ func (f *registerFlags) run(ctx context.Context, name string) error {
 		return err
 	}
 	r.Account.Rules = rbac.RemoteRules(registry.SelectModules(modules, labels, names)...)
+	if f.export {
+		return f.exportRemote(ctx)
+	}
 	if mode == dryRunClient {
 		return f.print(r)
 	}
@@ -136,6 +155,28 @@ func (f *registerFlags) run(ctx context.Context, name string) error {
 	}
 	f.session.terminal.Text("Next: %s describe %s%s", f.session.program.name(), name, f.session.hub.Again())
 	return f.session.terminal.Print("cluster.clusterfx.dev/%s registered", name)
+}
+
+const exportHead = `# For the administrator of the remote. Apply this there, then send to the administrator of the hub, by a way that both trust:
+# the fingerprint in the log of the agent's key, and the token:
+#   kubectl logs -n %s job/clusterfx-agent-key
+#   kubectl get secret -n %s %s -o yaml > token.yaml
+# The administrator of the hub runs: hub accept %s FINGERPRINT --token-file token.yaml
+`
+
+func (f *registerFlags) exportRemote(ctx context.Context) error {
+	r := &f.todo
+	if err := r.RequireRights(ctx); err != nil {
+		return err
+	}
+	objects, err := r.Export(ctx)
+	if err != nil {
+		return err
+	}
+	if err := f.session.terminal.Print(strings.TrimSuffix(exportHead, "\n"), f.agent.Namespace, r.Account.Namespace, r.Account.Name, r.Name); err != nil {
+		return err
+	}
+	return printObjects(f.session.terminal.Out, output.YAML, objects)
 }
 
 // complete checks the flags and fills in the rest of the registration.
@@ -163,10 +204,20 @@ func (f *registerFlags) complete(name string) (dryRun, error) {
 	if !f.wait {
 		r.Timeout = 0
 	}
+	r.Policy = f.session.hub.Policy()
+	if f.agent.Hub != "" {
+		r.Agent = &f.agent
+	}
+	if f.export {
+		if r.Agent == nil || f.remote.Given() || mode != dryRunNone {
+			return mode, errors.New("--export goes with --tunnel, and without --cluster-context and --dry-run")
+		}
+		r.Token = enroll.Lasting
+		return mode, f.session.placeHub(&r.Place, name)
+	}
 	if err := f.session.place(&r.Place, name, &f.remote); err != nil {
 		return mode, err
 	}
-	r.Policy = f.session.hub.Policy()
 	r.Entry, _, err = f.remote.Raw()
 	return mode, err
 }

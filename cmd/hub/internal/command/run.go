@@ -93,7 +93,7 @@ func newRun(p Program) *cobra.Command {
 func advise(err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("%w; choose another address with --metrics-bind-address, "+
-			"--health-probe-bind-address and --debug-bind-address, or 0 for nowhere", err)
+			"--health-probe-bind-address, --debug-bind-address and --tunnel-bind-address, or 0 for nowhere", err)
 	}
 	return err
 }

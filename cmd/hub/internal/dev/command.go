@@ -35,8 +35,11 @@ type Program struct {
 	Stdout, Stderr io.Writer
 }
 
-// RunHub runs a hub against config until ctx ends. natsURL may be empty.
-type RunHub func(ctx context.Context, config *rest.Config, natsURL string) error
+// RunHub runs a hub against config until ctx ends.
+type RunHub func(ctx context.Context, config *rest.Config, at Addresses) error
+
+// Addresses may be empty: that of a NATS server, and that of the listener for agents.
+type Addresses struct{ NATS, Tunnel string }
 
 // Hub is a hub that was prepared, with its modules and the policy of its flags.
 type Hub struct {
@@ -72,6 +75,9 @@ const examples = `  # Two remotes, until Ctrl-C
 
   # With a NATS server, for modules with entities
   %s dev --nats
+
+  # With remotes that the hub cannot reach: their agents connect to it
+  %s dev --tunnel
 
   # With real nodes, in Docker
   %s dev --provider kind`
@@ -152,7 +158,7 @@ type options struct {
 	config, apply   string
 	dataDir         string
 	timeout         time.Duration
-	nats            bool
+	nats, tunnel    bool
 	verbose, detach bool
 	exitAfterReady  bool
 	report          string // how to write to the dev in the foreground; empty unless there is one
@@ -183,6 +189,7 @@ func (o *options) bind(cmd *cobra.Command) {
 	set.StringVar(&o.config, "config", "", "File of kind HubConfiguration for the hub, as run --config reads it. Default: none")
 	set.StringVar(&o.apply, "apply", "", "File of objects that are applied to the hub's cluster before the hub starts. Default: none")
 	set.BoolVar(&o.nats, "nats", false, "Start a NATS server, too, for modules with entities, and create the buckets that they follow (default false)")
+	set.BoolVar(&o.tunnel, "tunnel", false, "Reach the remotes through tunnels: their agents connect to the hub (default false)")
 	set.DurationVar(&o.timeout, "timeout", 2*time.Minute, "How long the remotes may take to become Ready")
 	set.BoolVar(&o.verbose, "verbose", false, "Print the hub's log instead of writing it to a file (default false)")
 	set.BoolVar(&o.detach, "detach", false, "Leave everything running in the background; dev down stops it (default false)")
@@ -202,8 +209,8 @@ func (o *options) validate(set *pflag.FlagSet) error {
 	if o.replicas < 1 || o.replicas > maxReplicas {
 		errs = append(errs, fmt.Errorf("--replicas=%d: use 1 to %d", o.replicas, maxReplicas))
 	}
-	if o.replicas > 1 && o.nats {
-		errs = append(errs, errors.New("--nats is for one replica: leave out --replicas or --nats"))
+	if o.replicas > 1 && (o.nats || o.tunnel) {
+		errs = append(errs, errors.New("--nats is for one replica, and so is --tunnel: leave out --replicas, or them"))
 	}
 	if o.timeout <= 0 {
 		errs = append(errs, fmt.Errorf("--timeout=%s: use a time above zero", o.timeout))

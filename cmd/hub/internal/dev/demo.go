@@ -41,6 +41,8 @@ type demo struct {
 	running  *running   // the hub, once it was started
 	started  []*replica // of the hub, none if it runs in this process
 
+	agents agents // of --tunnel
+
 	natsServer *server.Server // nil without --nats
 	natsURL    string
 }
@@ -145,6 +147,7 @@ func (d *demo) cleanUp(ctx context.Context, why error) error {
 		d.terminal.Step("stopping the hub")
 		d.running.stop()
 	}
+	d.agents.stop()
 	d.stopNATS()
 	if d.fleet != nil {
 		d.terminal.Step("stopping the clusters")

@@ -45,7 +45,7 @@ func (d *demo) startHub(ctx context.Context) error {
 	r := &running{cancel: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(r.done)
-		r.err = d.prepared.Run(ctx, account.Config(), d.natsURL)
+		r.err = d.prepared.Run(ctx, account.Config(), Addresses{NATS: d.natsURL, Tunnel: d.agents.address})
 	}()
 	d.running = r
 	return nil

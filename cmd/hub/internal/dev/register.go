@@ -23,7 +23,14 @@ import (
 
 // register creates a labelled Secret for each remote, of which the hub makes a Cluster.
 func (d *demo) register(ctx context.Context) error {
-	d.terminal.Step("registering %s by Secret", number(len(d.remotes), "cluster"))
+	if err := d.prepareTunnels(ctx); err != nil {
+		return fmt.Errorf("prepare tunnels: %w", err)
+	}
+	how := "by Secret"
+	if d.tunnel {
+		how = "through tunnels"
+	}
+	d.terminal.Step("registering %s %s", number(len(d.remotes), "cluster"), how)
 	for _, r := range d.remotes {
 		own := r.labels()
 		kubeconfig, err := d.remoteAccount(ctx, r, own)
@@ -38,6 +45,12 @@ func (d *demo) register(ctx context.Context) error {
 				Annotations: map[string]string{hubv1.AnnotationClusterLabels: labels.FormatLabels(own)},
 			},
 			Data: map[string][]byte{"kubeconfig": kubeconfig},
+		}
+		if d.tunnel {
+			if err := d.registerTunnel(ctx, r, secret); err != nil {
+				return err
+			}
+			continue
 		}
 		if err := d.client.Create(ctx, secret); err != nil {
 			return fmt.Errorf("create the Secret for %s: %w", r.Name(), err)

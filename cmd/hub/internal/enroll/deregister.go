@@ -118,7 +118,7 @@ func (d *Deregistration) Run(ctx context.Context) error {
 		return err
 	}
 	if d.Remote != nil {
-		removed, err := d.record.account.remove(ctx, d.Remote)
+		removed, err := d.removeFromRemote(ctx)
 		for _, one := range removed {
 			d.Terminal.Done("%s is deleted in the remote", one)
 		}
@@ -130,6 +130,19 @@ func (d *Deregistration) Run(ctx context.Context) error {
 		return nil
 	}
 	return d.remove(ctx, &d.record.secret)
+}
+
+func (d *Deregistration) removeFromRemote(ctx context.Context) (removed []string, err error) {
+	removed, err = d.record.account.remove(ctx, d.Remote)
+	namespace := d.record.secret.Annotations[annotationAgent]
+	if namespace == "" {
+		return removed, err
+	}
+	agent := Agent{Namespace: namespace}
+	if bad := agent.remove(ctx, d.Remote, d.record.account.Owner); bad != nil {
+		return removed, errors.Join(err, bad)
+	}
+	return append(removed, "the agent with the namespace "+namespace), err
 }
 
 // Plan prints the objects that Run deletes.
@@ -151,6 +164,9 @@ func (d *Deregistration) Plan() {
 			t.Text("  delete %s", nameOf(o))
 		}
 		t.Text("  delete its tokens")
+		if namespace := d.record.secret.Annotations[annotationAgent]; namespace != "" {
+			t.Text("  delete namespace %s with the agent", namespace)
+		}
 	} else {
 		t.Warn("the account %s/%s, its role and its tokens stay in the remote", d.record.account.Namespace, d.record.account.Name)
 	}

@@ -123,6 +123,9 @@ func (r *Registration) secretFor(made token) *corev1.Secret {
 	if ca := r.endpoint.CertificateAuthorityData; len(ca) > 0 {
 		secret.Data[caKey] = ca
 	}
+	if r.Agent != nil {
+		secret.Annotations[annotationAgent] = r.Agent.Namespace
+	}
 	a.put(secret, made)
 	return secret
 }
@@ -150,6 +153,9 @@ func (r *Registration) clusterFor() *hubv1.Cluster {
 			Modules:             r.Modules,
 		},
 	}
+	if r.Agent != nil {
+		cluster.Spec.Via, cluster.Spec.Server = hubv1.ViaTunnel, r.endpoint.Server
+	}
 	if r.AllowHub {
 		cluster.Annotations = map[string]string{hubv1.AnnotationAllowHub: hubv1.AnnotationAllowHubValue}
 	}
@@ -158,9 +164,13 @@ func (r *Registration) clusterFor() *hubv1.Cluster {
 
 // OptionsOf returns how the Secret of a Cluster is read.
 func OptionsOf(spec hubv1.ClusterSpec) kubeconfig.Options {
+	tunnel := ""
+	if spec.Via == hubv1.ViaTunnel {
+		tunnel = spec.KubeconfigSecretRef.Name
+	}
 	return kubeconfig.Options{
 		Key: spec.KubeconfigSecretRef.Key, Context: spec.KubeconfigSecretRef.Context,
-		Server: spec.Server, TLSServerName: spec.TLSServerName, ProxyURL: spec.ProxyURL,
+		Server: spec.Server, TLSServerName: spec.TLSServerName, ProxyURL: spec.ProxyURL, Tunnel: tunnel,
 	}
 }
 

@@ -3,6 +3,7 @@
 package enroll
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,6 +52,8 @@ type Registration struct {
 	Lifetime time.Duration
 	// AllowHub permits that the remote is the hub's own cluster.
 	AllowHub bool
+	// Agent is the agent to install for a tunnel. Default: the hub connects to the remote itself.
+	Agent *Agent
 	// Policy is what the hub's flags are known to allow.
 	Policy kubeconfig.Policy
 
@@ -72,7 +75,7 @@ var errUnchanged = fmt.Errorf("%w; the hub still reports", ErrNotReady)
 // Prepare checks whether the remote can be registered, and changes nothing. Other methods need it.
 func (r *Registration) Prepare(ctx context.Context) error {
 	var err error
-	if r.endpoint, err = endpointOf(r.Entry, r.Server); err != nil {
+	if r.endpoint, err = r.endpointFor(ctx); err != nil {
 		return err
 	}
 	hubID, err := r.Hub.ID(ctx)
@@ -91,17 +94,47 @@ func (r *Registration) Prepare(ctx context.Context) error {
 	if warning != "" {
 		r.Terminal.Warn("%s", warning)
 	}
+	if r.Agent != nil && r.Remote != nil {
+		if err := r.Agent.checkOwner(ctx, r.Remote, r.Account.Owner); err != nil {
+			return err
+		}
+	}
 	if err := r.checkIdentity(ctx, hubID); err != nil {
 		return err
 	}
 	return r.checkKnown()
 }
 
+// endpointFor is what a Pod of the remote reaches, with a tunnel.
+func (r *Registration) endpointFor(ctx context.Context) (*clientcmdapi.Cluster, error) {
+	if r.Agent == nil {
+		return endpointOf(r.Entry, r.Server)
+	}
+	endpoint := &clientcmdapi.Cluster{Server: cmp.Or(r.Server, "https://"+DefaultTo)}
+	if r.Remote == nil {
+		return endpoint, nil // The administrator of the remote sends the CA with the token.
+	}
+	outside, err := endpointOf(r.Entry, "")
+	if err != nil {
+		return nil, err
+	}
+	if endpoint.CertificateAuthorityData, err = authority(ctx, r.Remote, r.Account.Namespace); err != nil {
+		return nil, err
+	}
+	if len(endpoint.CertificateAuthorityData) == 0 {
+		endpoint.CertificateAuthorityData = outside.CertificateAuthorityData
+	}
+	return endpoint, nil
+}
+
 // checkIdentity fails if the remote is the hub, or is registered under another name, or the name is taken.
 func (r *Registration) checkIdentity(ctx context.Context, hubID string) error {
-	id, err := r.Remote.ID(ctx)
-	if err != nil {
-		return err
+	id := "" // not known without the remote
+	if r.Remote != nil {
+		var err error
+		if id, err = r.Remote.ID(ctx); err != nil {
+			return err
+		}
 	}
 	if id == hubID && !r.AllowHub {
 		return fmt.Errorf("%s is the hub's own cluster: choose another context, or say --allow-hub if you mean it", r.Remote.What)
@@ -116,11 +149,11 @@ func (r *Registration) checkIdentity(ctx context.Context, hubID string) error {
 		}
 		known := c.Annotations[hubv1.AnnotationID]
 		switch {
-		case c.Name != r.Name && known == id:
+		case c.Name != r.Name && known == id && id != "":
 			return fmt.Errorf("%s is registered already, as Cluster %s: deregister that first", r.Remote.What, c.Name)
 		case c.Name == r.Name && c.Spec.KubeconfigSecretRef.Name != r.Name:
 			return fmt.Errorf("the name is taken: Cluster %s was not made by register; choose another one", r.Name)
-		case c.Name == r.Name && known != "" && known != id:
+		case c.Name == r.Name && known != "" && known != id && id != "":
 			return fmt.Errorf("the name is taken: Cluster %s represents cluster %s, and %s is %s: choose another name or another context",
 				r.Name, known, r.Remote.What, id)
 		}
@@ -161,7 +194,15 @@ func (r *Registration) checkKnown() error {
 
 // RequireRights returns an error that names the missing permissions of the user, in the hub or in the remote.
 func (r *Registration) RequireRights(ctx context.Context) error {
-	return errors.Join(r.Hub.Require(ctx, hubRights(r.Namespace, verbGet, verbCreate, verbUpdate)), r.Account.requireRights(ctx, r.Remote))
+	hub := r.Hub.Require(ctx, hubRights(r.Namespace, verbGet, verbCreate, verbUpdate))
+	if r.Remote == nil {
+		return hub
+	}
+	err := errors.Join(hub, r.Account.requireRights(ctx, r.Remote))
+	if r.Agent != nil {
+		err = errors.Join(err, r.Remote.Require(ctx, r.Agent.rights()))
+	}
+	return err
 }
 
 func hubRights(namespace string, verbs ...string) []access.Right {
@@ -179,7 +220,12 @@ func hubRights(namespace string, verbs ...string) []access.Right {
 
 // Objects returns what to create, without the token, first in the remote, then in the hub.
 func (r *Registration) Objects() (remote, hub []client.Object) {
-	return r.Account.objects(), []client.Object{r.secretFor(token{value: placeholder}), r.clusterFor()}
+	remote = r.Account.objects()
+	if r.Agent != nil {
+		agent, _ := r.Agent.objects(r.Account.Owner, "sha256:put-the-fingerprint-of-the-hub-here", r.endpoint.Server, false)
+		remote = append(remote, agent...)
+	}
+	return remote, []client.Object{r.secretFor(token{value: placeholder}), r.clusterFor()}
 }
 
 // DryRun has both API servers validate the objects.
@@ -227,6 +273,11 @@ func (r *Registration) Run(ctx context.Context) error {
 	if err := r.Hub.Create(ctx, r.clusterFor(), fieldOwner); err != nil && !apierrors.IsAlreadyExists(err) {
 		return r.Hub.Explain(wrap("create Cluster "+r.Name, err))
 	}
+	if r.Agent != nil {
+		if err := r.connect(ctx); err != nil {
+			return err
+		}
+	}
 	if err := r.waitReady(ctx, begin, &stall{before: before, since: time.Now()}); err != nil {
 		return err
 	}
@@ -258,6 +309,9 @@ func (r *Registration) Plan() {
 		t.Text("  create a token for it that does not expire")
 	} else {
 		t.Text("  create a token for it that expires in %s, or earlier if the remote says so; the hub renews it", duration.HumanDuration(r.Lifetime))
+	}
+	if r.Agent != nil {
+		t.Text("  create namespace %s with the agent, which connects to %s", r.Agent.Namespace, r.Agent.Hub)
 	}
 	t.Text("In %s, %s:", r.Hub.What, r.Hub.Config.Host)
 	t.Text("  create secret %s/%s, with the token and the address %s", r.Namespace, r.Name, r.endpoint.Server)

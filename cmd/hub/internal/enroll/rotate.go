@@ -93,8 +93,55 @@ func (r *Rotation) Run(ctx context.Context) error {
 	for _, one := range revoked {
 		r.Terminal.Done("the old token is revoked: %s is deleted in the remote", one)
 	}
+	if namespace := secret.Annotations[annotationAgent]; err == nil && namespace != "" {
+		err = r.rotateAgent(ctx, &Agent{Namespace: namespace})
+	}
 	return err
 }
+
+var errOldKey = fmt.Errorf("%w: the agent does not use its new key yet; a kubelet takes up to two minutes to bring it. Both keys are accepted; "+
+	"run the same command again", ErrNotReady)
+
+// rotateAgent has both keys accepted until the agent uses the new one. After an interruption it continues with the key in the remote.
+func (r *Rotation) rotateAgent(ctx context.Context, a *Agent) error {
+	if err := a.checkOwner(ctx, r.Remote, r.record.account.Owner); err != nil {
+		return err
+	}
+	current, err := a.keyIn(ctx, r.Remote, r.record.account.Owner)
+	if err != nil {
+		return err
+	}
+	next, inUse := current, r.cluster.Status.Tunnel.KeyFingerprint
+	if inUse == current || inUse == "" {
+		key, text, err := newKey()
+		if err != nil {
+			return err
+		}
+		next = key.Fingerprint()
+		if err := r.acceptKeys(ctx, &r.cluster, current, next); err != nil {
+			return err
+		}
+		if err := a.replaceKey(ctx, r.Remote, text); err != nil {
+			return err
+		}
+		r.Terminal.Done("the agent has a new key, and the hub accepts both")
+	}
+	waiting, cancel := context.WithTimeoutCause(ctx, max(r.Timeout, agentPatience), errOldKey)
+	defer cancel()
+	err = access.Poll(waiting, pollPeriod, func() (bool, error) {
+		var now hubv1.Cluster
+		err := r.Hub.Get(waiting, client.ObjectKey{Name: r.Name}, &now)
+		return now.Status.Tunnel.KeyFingerprint == next, r.Hub.Explain(err)
+	})
+	if err != nil {
+		return err
+	}
+	r.Terminal.Done("the agent uses the new key, and the hub accepts no other")
+	return r.acceptKeys(ctx, &r.cluster, next)
+}
+
+// agentPatience is for a kubelet that brings a new key into a Pod.
+const agentPatience = 3 * time.Minute
 
 func (r *Rotation) kind(ctx context.Context) (TokenKind, error) {
 	if r.Token != "" {

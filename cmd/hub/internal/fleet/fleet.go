@@ -41,6 +41,7 @@ type Options struct {
 	Active    int    // Active is that of replica.Options.
 	// Labels are for pins. Default: none.
 	Labels       map[string]string
+	Tunnel       string // Tunnel is that of replica.Options.
 	Count        int
 	Timing       shards.Timing
 	LeaveTimeout time.Duration
@@ -130,7 +131,7 @@ func New(o Options) (*Fleet, error) {
 	f.active = newTurn(func() error { return f.replica.Check() })
 	var err error
 	f.replica, err = replica.New(replica.Options{
-		Config: o.Config, Namespace: o.Namespace, Pod: o.Replica, Active: o.Active, Labels: o.Labels, Version: project.Version(), Pins: f.pins, Count: o.Count, Timing: o.Timing,
+		Config: o.Config, Namespace: o.Namespace, Pod: o.Replica, Active: o.Active, Labels: o.Labels, Tunnel: o.Tunnel, Version: project.Version(), Pins: f.pins, Count: o.Count, Timing: o.Timing,
 		LeaveTimeout: o.LeaveTimeout, Alive: o.Alive, Runner: f, Log: o.Log,
 		Forget: o.Forget, ForgetAfter: o.ForgetAfter,
 	})
@@ -260,6 +261,9 @@ func (f *Fleet) whyClosed(uid types.UID, holder string) error {
 
 // IsAlive is the Alive of registry.Options, as far as this replica knows.
 func (f *Fleet) IsAlive(name string) bool { return !f.replica.HasEnded(name) }
+
+// Tunnels is that of replica.Replica.
+func (f *Fleet) Tunnels() map[string]string { return f.replica.Tunnels() }
 
 // IsLate is the Overloaded of registry.Options: too many starts can keep renewals of the Lease from succeeding in time.
 func (f *Fleet) IsLate() bool { return f.replica.IsLate() }

@@ -163,6 +163,9 @@ func (f *Flags) bindProcess() {
 	f.set.StringVar(&f.Options.DebugAddress, "debug-bind-address", serving.Nowhere,
 		"Address of loopback to serve profiles (/debug/pprof) at, such as 127.0.0.1:6060, "+
 			"or 0 for nowhere. kubectl port-forward reaches it")
+	f.set.StringVar(&f.Options.TunnelAddress, "tunnel-bind-address", serving.Nowhere,
+		"Address for agents of remotes that the hub cannot reach (spec.via: Tunnel), without TLS of its own: a balancer or an Ingress "+
+			"may add that. 0 for nowhere")
 	f.set.StringVar(&f.Options.CrashFile, "crash-file", "",
 		"File for what this process writes when a panic ends it, in a folder that outlives it. The next process quarantines the Cluster "+
 			"whose app that was. Default: none")

@@ -42,6 +42,7 @@ func (f *Flags) validate() error {
 		checkAddress("metrics-bind-address", o.MetricsAddress),
 		checkAddress("health-probe-bind-address", o.HealthAddress),
 		checkAddress("debug-bind-address", o.DebugAddress),
+		checkAddress("tunnel-bind-address", o.TunnelAddress),
 		checkAddresses(o.MetricsAddress, o.HealthAddress),
 		f.checkReplicas(),
 		checkNATS(o.NATS),

@@ -53,14 +53,23 @@ type hub struct {
 // runHub returns when ctx has ended the hub, or with the error that has.
 func runHub(ctx context.Context, o hubOptions, scheme *runtime.Scheme, ports *serving.Ports) error {
 	monitor := liveness.New(liveness.Options{After: o.StuckAfter, Log: o.Log.WithName("liveness")})
-	share, err := newShare(o.Options, monitor.Err)
+	tunnels, err := newTunnels(ctx, o.Options)
 	if err != nil {
+		return err
+	}
+	share, err := newShare(o.Options, tunnels, monitor.Err)
+	if err != nil {
+		tunnels.close()
 		return err
 	}
 	metrics := newHubMetrics(o.Registry.Metrics)
 	defer metrics.end()
 	o.Registry.Monitor, o.Registry.Metrics, o.Registry.Root = monitor, metrics, ctx
 	share.adopt(&o)
+	if tunnels != nil {
+		o.Registry.Policy.Tunnel = tunnels.hub.Dial
+		defer background(ctx, tunnels.run)() // It ends after the apps.
+	}
 	h := &hub{options: o, scheme: scheme, site: serving.NewChecks(), share: share, work: newRunner(ctx), end: newShutdown()}
 	defer ports.Show(nil)
 	defer background(ctx, monitor.Run)()
@@ -68,6 +77,7 @@ func runHub(ctx context.Context, o hubOptions, scheme *runtime.Scheme, ports *se
 		parts(o, h.newManager),
 		h.end.option(),
 		share.option(),
+		tunnels.option(),
 		fx.Invoke(func(l fx.Lifecycle, mgr ctrl.Manager, remotes *registry.Registry) error {
 			l.Append(fx.StopHook(func(ctx context.Context) { _ = remotes.Shutdown(ctx) })) // The manager may not have started it.
 			h.site.NoteReadyz(func() []string { return notRunning(remotes.HubParts()) })

@@ -35,6 +35,7 @@ type Options struct {
 	MetricsAddress       string
 	HealthAddress        string
 	DebugAddress         string
+	TunnelAddress        string
 	CrashFile            string
 	Traces               trace.TracerProvider
 	NATS                 natshub.Options
@@ -81,6 +82,7 @@ func (o Options) withDefaults() (Options, error) {
 	o.MetricsAddress = cmp.Or(o.MetricsAddress, serving.Nowhere)
 	o.HealthAddress = cmp.Or(o.HealthAddress, serving.Nowhere)
 	o.DebugAddress = cmp.Or(o.DebugAddress, serving.Nowhere)
+	o.TunnelAddress = cmp.Or(o.TunnelAddress, serving.Nowhere)
 	o.Registry.Traces = o.Traces
 	if o.Registry.Holds.Name == "" {
 		o.Registry.Holds = client.ObjectKey{Namespace: o.CredentialsNamespace, Name: cluster.HoldsName}

@@ -51,6 +51,7 @@ const (
 	annotationLeaving  = "clusterfx.dev/leaving"        // of the Lease of a replica
 	annotationEnded    = "clusterfx.dev/ended"          // of the Lease of a replica without a holder: that was not an administrator
 	annotationLabels   = "clusterfx.dev/replica-labels" // of the Lease of a replica: key=value, separated by commas
+	annotationTunnel   = "clusterfx.dev/tunnel"         // of the Lease of a replica: see Replica.Tunnels
 	finalizerRecord    = "clusterfx.dev/record"         // which prevents that a record is deleted by mistake
 	isSet              = "true"
 )
@@ -202,7 +203,7 @@ var notInLabels = regexp.MustCompile(`[^-A-Za-z0-9_.]+`)
 func describe(o *Options, held int) (forPeople, annotations map[string]any) {
 	version := strings.Trim(notInLabels.ReplaceAllString(o.Version, "-"), "-._")
 	forPeople = map[string]any{label: labelReplica, labelPod: o.Pod, labelShards: strconv.Itoa(held), labelVersion: orNil(version)}
-	return forPeople, map[string]any{annotationLabels: orNil(labels.Set(o.Labels).String())}
+	return forPeople, map[string]any{annotationLabels: orNil(labels.Set(o.Labels).String()), annotationTunnel: orNil(o.Tunnel)}
 }
 
 // newLease is a claim.

@@ -51,6 +51,7 @@ type Options struct {
 	Active  int               // Active is how many replicas may have shards; 0 for all. That of the assigner holds.
 	Labels  map[string]string // Labels are for pins, and shown in the Lease. Default: none.
 	Version string            // Version is for people, in the Lease. Default: none.
+	Tunnel  string            // Tunnel is for other replicas, in the Lease; see Replica.Tunnels. Default: none.
 	// Pins returns wanted labels of a shard's replica, about once a second for the assigner. It must not block. Default: none.
 	Pins  func() shards.Pins
 	Count int // Count of shards with Clusters, the same for all replicas forever. Default: shards.DefaultCount.

@@ -101,3 +101,17 @@ func (r *Replica) HasEnded(pod string) (hasEnded bool) {
 	})
 	return hasEnded
 }
+
+// Tunnels returns what the Leases of other replicas that renew them say for tunnels, by Pod. It grants nothing.
+func (r *Replica) Tunnels() map[string]string {
+	all := map[string]string{}
+	r.read(func(l *life) {
+		now := present()
+		for name, seen := range l.view.leases {
+			if seen.tunnel != "" && l.machine.UnchangedFor(name, now) < r.options.Timing.Duration {
+				all[shards.PodOf(name)] = seen.tunnel
+			}
+		}
+	})
+	return all
+}

@@ -23,6 +23,7 @@ type sighting struct {
 	version string
 	since   time.Time
 	labels  map[string]string // of the replica
+	tunnel  string            // of the replica
 	created time.Time         // by the clock of the API server
 }
 
@@ -99,7 +100,7 @@ func (l *life) seeLease(name string, lease *coordinationv1.Lease) {
 		if isOlder(decoded.Version, known.version) {
 			return
 		}
-		l.view.leases[name] = sighting{decoded.Version, now.Monotonic, labelsOf(lease), lease.CreationTimestamp.Time}
+		l.view.leases[name] = sighting{decoded.Version, now.Monotonic, labelsOf(lease), lease.Annotations[annotationTunnel], lease.CreationTimestamp.Time}
 	}
 	l.machine.SeeLease(name, decoded, now)
 	if lease == nil {

@@ -48,7 +48,7 @@ func podsConfig(t *testing.T, c client.Client, admin *rest.Config) *rest.Config 
 func TestManifests_HubWorks(t *testing.T) { //nolint:paralleltest // The metrics are those of the process.
 	admin, config := installed(t)
 	o := app.Options{Config: podsConfig(t, admin, config), Modules: modules.All(), Log: testr.New(t)}
-	o.Registry.Replica = "hub-0"
+	o.Registry.Replica, o.TunnelAddress = "hub-0", "127.0.0.1:0"
 	o.Registry.Metrics = ctrlmetrics.Registry
 	o.Registry.Policy.AllowCIDRs = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	clientmetrics.Limit()(o.Config) // as main does

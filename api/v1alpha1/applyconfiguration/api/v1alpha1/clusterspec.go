@@ -14,6 +14,9 @@ type ClusterSpecApplyConfiguration struct {
 	// kubeconfigSecretRef names the Secret with the credentials. The Secret may be missing when the Cluster is created:
 	// the CredentialsValid condition reports that until it exists.
 	KubeconfigSecretRef *KubeconfigSecretRefApplyConfiguration `json:"kubeconfigSecretRef,omitempty"`
+	// via is Direct if the hub connects to the server, and Tunnel if an agent in the remote connects to the hub, which reaches
+	// the server through that. Then the host and the port of the server are those of --to of the agent. It is Direct unless set.
+	Via *apiv1alpha1.Via `json:"via,omitempty"`
 	// server is the URL of the remote's API server, and replaces the URL in the Secret. It is an https URL without
 	// user, query and fragment.
 	Server *string `json:"server,omitempty"`
@@ -53,6 +56,14 @@ func ClusterSpec() *ClusterSpecApplyConfiguration {
 // If called multiple times, the KubeconfigSecretRef field is set to the value of the last call.
 func (b *ClusterSpecApplyConfiguration) WithKubeconfigSecretRef(value *KubeconfigSecretRefApplyConfiguration) *ClusterSpecApplyConfiguration {
 	b.KubeconfigSecretRef = value
+	return b
+}
+
+// WithVia sets the Via field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Via field is set to the value of the last call.
+func (b *ClusterSpecApplyConfiguration) WithVia(value apiv1alpha1.Via) *ClusterSpecApplyConfiguration {
+	b.Via = &value
 	return b
 }
 

@@ -33,6 +33,8 @@ type ClusterStatusApplyConfiguration struct {
 	// runner is the process that runs the app of the remote, where several share the Clusters. It is empty in a hub of which
 	// one replica works and the others stand by.
 	Runner *RunnerStatusApplyConfiguration `json:"runner,omitempty"`
+	// tunnel is the state of the remote's agent, for a Cluster with via: Tunnel.
+	Tunnel *TunnelStatusApplyConfiguration `json:"tunnel,omitempty"`
 	// inventory has the counts of the inventory module for the remote. The module writes it with its own field manager.
 	Inventory *InventoryStatusApplyConfiguration `json:"inventory,omitempty"`
 }
@@ -122,6 +124,14 @@ func (b *ClusterStatusApplyConfiguration) WithModules(values ...*ModuleStatusApp
 // If called multiple times, the Runner field is set to the value of the last call.
 func (b *ClusterStatusApplyConfiguration) WithRunner(value *RunnerStatusApplyConfiguration) *ClusterStatusApplyConfiguration {
 	b.Runner = value
+	return b
+}
+
+// WithTunnel sets the Tunnel field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Tunnel field is set to the value of the last call.
+func (b *ClusterStatusApplyConfiguration) WithTunnel(value *TunnelStatusApplyConfiguration) *ClusterStatusApplyConfiguration {
+	b.Tunnel = value
 	return b
 }
 
