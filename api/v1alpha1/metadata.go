@@ -5,6 +5,9 @@ package v1alpha1
 // DefaultNamespace is the credentials namespace of a hub without --credentials-namespace.
 const DefaultNamespace = "clusterfx-system"
 
+// RehearsalNamespace has the Secrets with which "hub rehearse" reaches the remotes, by the names of the hub's.
+const RehearsalNamespace = "clusterfx-rehearsal"
+
 // Labels and annotations of a Secret in the credentials namespace. With them a Secret alone
 // registers a remote.
 const (
@@ -39,6 +42,10 @@ const (
 	// AnnotationRenewToken names. The tokens that the hub requests are valid as long as this Secret exists, so that
 	// deleting it revokes them. "hub register" writes it.
 	AnnotationTokenSecret = "clusterfx.dev/token-secret"
+
+	// AnnotationRehearsal on a Secret says that there is one of its name in the RehearsalNamespace, whose token the hub
+	// renews, too. "hub register --rehearsal" writes it.
+	AnnotationRehearsal = "clusterfx.dev/rehearsal"
 )
 
 // Annotations of a Cluster.

@@ -29,6 +29,9 @@ const registerExample = `  # Register the cluster that a context leads to
   # At another address than the kubeconfig's, without a question
   %s register edge-eu-1 --cluster-context edge-eu-1-admin --cluster-server https://10.4.0.11:6443 --yes
 
+  # A second account for the command rehearse, which may only dry-run
+  %s register edge-eu-1 --cluster-context edge-eu-1-admin --rehearsal
+
   # Print the objects that it would create, as YAML
   %s register edge-eu-1 --cluster-context edge-eu-1-admin --dry-run=client -o yaml`
 
@@ -85,6 +88,7 @@ func newRegister(p Program) *cobra.Command {
 	set.StringVar(&f.token, "token-type", string(enroll.Requested), "request for a token that expires, secret for a token that does not")
 	set.DurationVar(&r.Lifetime, "token-lifetime", defaultLifetime, "How long a token that expires is good for; the remote may allow less")
 	set.BoolVar(&r.AllowHub, "allow-hub", false, "Register the hub's own cluster (default false)")
+	set.BoolVar(&r.Rehearsal, "rehearsal", false, "Make a second account for a registered Cluster, which may only dry-run, for the command rehearse (default false)")
 	bindPlace(cmd, &r.Place, &f.wait)
 	bindDryRun(cmd, &f.dry)
 	f.format.Bind(set, "With --dry-run, yaml or json: print the objects")
@@ -122,6 +126,11 @@ func (f *registerFlags) run(ctx context.Context, name string) error {
 		return err
 	}
 	r.Account.Rules = rbac.RemoteRules(registry.SelectModules(modules, labels, names)...)
+	if r.Rehearsal {
+		if err := r.Limit(ctx); err != nil {
+			return err
+		}
+	}
 	if mode == dryRunClient {
 		return f.print(r)
 	}
@@ -133,6 +142,9 @@ func (f *registerFlags) run(ctx context.Context, name string) error {
 	}
 	if err := r.Run(ctx); err != nil {
 		return err
+	}
+	if r.Rehearsal {
+		return f.session.terminal.Print("cluster.clusterfx.dev/%s registered for rehearsals", name)
 	}
 	f.session.terminal.Text("Next: %s describe %s%s", f.session.program.name(), name, f.session.hub.Again())
 	return f.session.terminal.Print("cluster.clusterfx.dev/%s registered", name)

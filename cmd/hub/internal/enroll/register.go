@@ -49,13 +49,16 @@ type Registration struct {
 	// A Lasting Token has no Lifetime.
 	Token    TokenKind
 	Lifetime time.Duration
+	// Rehearsal makes a second account for a registered Cluster, which may only dry-run, and no Cluster.
+	Rehearsal bool
 	// AllowHub permits that the remote is the hub's own cluster.
 	AllowHub bool
 	// Policy is what the hub's flags are known to allow.
 	Policy kubeconfig.Policy
 
-	endpoint *clientcmdapi.Cluster
-	known    *hubv1.Cluster // the existing Cluster with this name, or nil
+	endpoint     *clientcmdapi.Cluster
+	hubNamespace string         // of the hub's own Secret, in a rehearsal
+	known        *hubv1.Cluster // the existing Cluster with this name, or nil
 }
 
 const placeholder = "put-the-token-of-the-service-account-here"
@@ -83,7 +86,12 @@ func (r *Registration) Prepare(ctx context.Context) error {
 		r.Account.Name = accountName(r.Name)
 	}
 	r.Account.Owner = ownerOf(hubID, r.Name)
-	r.Account.Renews = r.Token == Requested
+	if r.Rehearsal {
+		if err := r.prepareRehearsal(ctx); err != nil {
+			return err
+		}
+	}
+	r.Account.Renews = r.Token == Requested && !r.Rehearsal
 	warning, err := judge(r.secretFor(token{value: placeholder}).Data, OptionsOf(r.clusterFor().Spec), r.Policy)
 	if err != nil {
 		return err
@@ -93,6 +101,9 @@ func (r *Registration) Prepare(ctx context.Context) error {
 	}
 	if err := r.checkIdentity(ctx, hubID); err != nil {
 		return err
+	}
+	if r.Rehearsal && r.known == nil {
+		return fmt.Errorf("there is no Cluster %s: register it first, without --rehearsal", r.Name)
 	}
 	return r.checkKnown()
 }
@@ -179,7 +190,11 @@ func hubRights(namespace string, verbs ...string) []access.Right {
 
 // Objects returns what to create, without the token, first in the remote, then in the hub.
 func (r *Registration) Objects() (remote, hub []client.Object) {
-	return r.Account.objects(), []client.Object{r.secretFor(token{value: placeholder}), r.clusterFor()}
+	hub = []client.Object{r.secretFor(token{value: placeholder}), r.clusterFor()}
+	if r.Rehearsal {
+		hub = hub[:1]
+	}
+	return r.Account.objects(), hub
 }
 
 // DryRun has both API servers validate the objects.
@@ -220,6 +235,9 @@ func (r *Registration) Run(ctx context.Context) error {
 		}
 	}
 	secret := r.secretFor(made)
+	if r.Rehearsal {
+		return r.finishRehearsal(ctx, secret, made)
+	}
 	if err := putSecret(ctx, r.Hub, secret); err != nil {
 		return err
 	}
@@ -261,7 +279,9 @@ func (r *Registration) Plan() {
 	}
 	t.Text("In %s, %s:", r.Hub.What, r.Hub.Config.Host)
 	t.Text("  create secret %s/%s, with the token and the address %s", r.Namespace, r.Name, r.endpoint.Server)
-	t.Text("  create cluster.%s/%s", hubv1.GroupName, r.Name)
+	if !r.Rehearsal {
+		t.Text("  create cluster.%s/%s", hubv1.GroupName, r.Name)
+	}
 }
 
 // waitReady prints the reason while the Cluster is not Ready. It fails at once for one that waiting does not change,
