@@ -11,10 +11,11 @@ import (
 	"github.com/clusterfx/clusterfx/registry/deletes"
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/internal/deletions"
+	"github.com/clusterfx/clusterfx/registry/internal/transport"
 )
 
 // Rehearsal makes a registry that changes nothing in remotes: clients refuse what is no read, review of access or dry run. The caller
-// must do so in Options.Hub (writegate.DryOnly). Options.Gate holds for other writes, as to NATS.
+// must do so in Options.Hub (DryOnly). Options.Gate holds for other writes, as to NATS.
 type Rehearsal struct {
 	// Hub wraps the requests to the hub of a remote's app, or of hub parts with the empty name, as Middleware.Transport does those
 	// to a remote. Required.
@@ -55,6 +56,13 @@ func (r *Registry) DeleteLimits(module string, what schema.GroupResource, labels
 	limits := deletions.LimitsFor(what, of)
 	return limits.PerTarget, limits.PerFleet
 }
+
+// ErrDryOnly refuses a request that could change something in a rehearsal.
+var ErrDryOnly = transport.ErrDryOnly
+
+// DryOnly returns a transport that refuses, with ErrDryOnly, what is no read, dry run or review of access. That the body of a delete
+// agrees with its query is its sender's duty.
+func DryOnly(next http.RoundTripper) http.RoundTripper { return transport.DryOnly(next) }
 
 func (h *Rehearsal) wrap(of ClusterName, next http.RoundTripper) http.RoundTripper {
 	if h == nil {

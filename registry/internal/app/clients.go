@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	"github.com/clusterfx/clusterfx/internal/evidence"
-	"github.com/clusterfx/clusterfx/internal/writegate"
 	"github.com/clusterfx/clusterfx/registry/deletes"
 	"github.com/clusterfx/clusterfx/registry/internal/cache"
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
@@ -131,7 +130,7 @@ func (l *Life) homes() []evidence.Home {
 // configFor is for clients whose requests a fence ends, by way of base. All clients of an app share one limiter.
 func (l *Life) configFor(fence context.Context, base http.RoundTripper, limiter *rate.Limiter) *rest.Config {
 	if l.HubMiddleware != nil {
-		base = writegate.DryOnly(base)
+		base = transport.DryOnly(base)
 	}
 	c := &transport.Chain{
 		Base: base, Fence: fence, Gate: l.gateOfRemote(), Writes: l.Writes.Of(string(l.Name)),

@@ -107,10 +107,14 @@ func (f *rehearseFlags) do(ctx context.Context, p Program) error {
 	terminal := output.NewTerminal(nil, p.Stdout, p.Stderr)
 	f.todo.PerLabel, f.todo.Progress = f.perLabel, terminal.Step
 	report, err := rehearse.Run(ctx, f.todo)
+	if errors.Is(err, rehearse.ErrNotHeld) {
+		terminal.Say(output.Failure(), "%v", err)
+		return process.ExitError(rehearse.Unheld)
+	}
 	if report != nil {
 		err = errors.Join(err, f.print(p, report))
 	}
-	return errors.Join(err, verdictOf(report, err))
+	return verdictOf(report, err)
 }
 
 func (f *rehearseFlags) print(p Program, report *rehearse.Report) error {
@@ -120,12 +124,10 @@ func (f *rehearseFlags) print(p Program, report *rehearse.Report) error {
 	return report.Print(p.Stdout)
 }
 
+// verdictOf returns the exit status beside the error, which is printed only without one.
 func verdictOf(report *rehearse.Report, err error) error {
-	switch {
-	case errors.Is(err, rehearse.ErrNotHeld):
-		return process.ExitError(rehearse.Unheld)
-	case err != nil || report.Verdict() == rehearse.Agrees:
-		return nil
+	if err != nil || report.Verdict() == rehearse.Agrees {
+		return err
 	}
 	return process.ExitError(report.Verdict())
 }

@@ -14,7 +14,6 @@ import (
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/logging"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/serving"
-	"github.com/clusterfx/clusterfx/internal/writegate"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/liveness"
 )
@@ -28,7 +27,7 @@ type Rehearsal struct {
 }
 
 // errRehearsal is the answer to writes that are no requests to an API server.
-var errRehearsal = fmt.Errorf("%w: %w", registry.ErrStandby, writegate.ErrDryOnly)
+var errRehearsal = fmt.Errorf("%w: %w", registry.ErrStandby, registry.ErrDryOnly)
 
 // Rehearse runs the modules of a hub, and nothing else of it: no Cluster is registered, none has a status, and there is no journal,
 // share, renewal, report or port. It sends no write to the hub but dry runs.
@@ -42,7 +41,7 @@ func Rehearse(ctx context.Context, o Options, r Rehearsal) error {
 	if err != nil {
 		return fmt.Errorf("build the scheme: %w", err)
 	}
-	o.Config.Wrap(writegate.DryOnly)
+	o.Config.Wrap(registry.DryOnly)
 	if o.Registry.HubID, err = preflight(ctx, o.Config, scheme); err != nil {
 		return err
 	}

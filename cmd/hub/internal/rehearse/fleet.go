@@ -92,11 +92,11 @@ func (r *rehearsal) subject(ctx context.Context, c *hubv1.Cluster) (*subject, er
 	}
 	desired, err := cluster.Desired(of, secret.Data, cluster.Settings{Policy: r.Hub.Registry.Policy})
 	if err != nil {
-		return nil, fmt.Errorf("Secret %s is not accepted: %w", key, err)
+		return nil, fmt.Errorf("read the kubeconfig in Secret %s: %w", key, err)
 	}
 	transport, err := kubeconfig.NewTransport(kubeconfig.Connection{Endpoint: desired.Endpoint, Credential: desired.Credential}, r.Hub.Registry.Policy)
 	if err != nil {
-		return nil, fmt.Errorf("Secret %s is not accepted: %w", key, err)
+		return nil, fmt.Errorf("read the kubeconfig in Secret %s: %w", key, err)
 	}
 	return &subject{name: c.Name, cluster: c, desired: desired, transport: transport}, nil
 }

@@ -173,23 +173,28 @@ func (w *recording) lookBefore(r *http.Request, one *write) error {
 
 // look reads an object. Who may write it need not be allowed to get it: then a list or an empty patch reads it.
 func look(ctx context.Context, by http.RoundTripper, one *write) (found answer, err error) {
-	found, err = ask(ctx, by, http.MethodGet, one.read, "")
+	found, err = ask(ctx, by, one.read, "")
 	if err != nil || found.status != http.StatusForbidden {
 		return found, err
 	}
 	of := one.read
 	if collection, isObject := strings.CutSuffix(of.Path, "/"+one.name); isObject {
 		of.Path, of.RawQuery = collection, "fieldSelector=metadata.name%3D"+one.name
-		if found, err = ask(ctx, by, http.MethodGet, of, ""); err != nil || found.status != http.StatusForbidden {
+		if found, err = ask(ctx, by, of, ""); err != nil || found.status != http.StatusForbidden {
 			return found.only(), err
 		}
 	}
 	of = one.read
 	of.RawQuery = "dryRun=" + metav1.DryRunAll
-	return ask(ctx, by, http.MethodPatch, of, "{}")
+	return ask(ctx, by, of, "{}")
 }
 
-func ask(ctx context.Context, by http.RoundTripper, method string, url url.URL, body string) (answer, error) {
+// ask reads, or patches with a body.
+func ask(ctx context.Context, by http.RoundTripper, url url.URL, body string) (answer, error) {
+	method := http.MethodGet
+	if body != "" {
+		method = http.MethodPatch
+	}
 	r, err := http.NewRequestWithContext(ctx, method, url.String(), strings.NewReader(body))
 	if err != nil {
 		return answer{}, err

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -33,7 +34,6 @@ type stage struct {
 	name     string
 	repeated time.Time // when its controllers began to do everything again
 	over     bool
-	why      Finding // why it did not come to rest
 }
 
 // play returns when all apps are at rest or have failed, at the end of the time, or with ctx.
@@ -175,19 +175,22 @@ func (r *rehearsal) begin() *Report {
 	}
 }
 
+const unknown = "unknown"
+
+// digest is that of the program.
 func digest() string {
 	path, err := os.Executable()
 	if err != nil {
-		return "unknown"
+		return unknown
 	}
 	file, err := os.Open(path)
 	if err != nil {
-		return "unknown"
+		return unknown
 	}
-	defer file.Close()
 	sum := sha256.New()
-	if _, err := io.Copy(sum, file); err != nil {
-		return "unknown"
+	_, err = io.Copy(sum, file)
+	if errors.Join(err, file.Close()) != nil {
+		return unknown
 	}
 	return "sha256:" + hex.EncodeToString(sum.Sum(nil))[:16]
 }
@@ -199,7 +202,7 @@ func (r *rehearsal) configuration() string {
 	}
 	text, err := json.Marshal([]any{names, r.Hub.Registry.ModuleConfigs})
 	if err != nil {
-		return "unknown"
+		return unknown
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:8])

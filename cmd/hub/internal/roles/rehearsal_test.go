@@ -23,7 +23,8 @@ func TestRehearsing(t *testing.T) {
 		rule("", "pods/exec", "create"), rule("", "serviceaccounts/token", "create"),
 		rule("admissionregistration.k8s.io", "validatingadmissionpolicybindings", "delete"),
 		rule("metrics.k8s.io", "pods", "list", "delete"), rule("apps", "*", "*"),
-		{NonResourceURLs: []string{"/logs/*"}, Verbs: []string{"get", "post"}}, {NonResourceURLs: []string{"/x"}, Verbs: []string{"post"}},
+		{NonResourceURLs: []string{"/logs/*"}, Verbs: []string{"get", "post"}},
+		{NonResourceURLs: []string{"/x"}, Verbs: []string{"post"}},
 	}, []string{"metrics.k8s.io"})
 	testkit.Must(t, err)
 	testkit.Equal(t, got, []rbacv1.PolicyRule{

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package writegate
+package transport
 
 import (
 	"errors"
@@ -26,7 +26,7 @@ func (d dryOnly) RoundTrip(r *http.Request) (*http.Response, error) {
 	if isHarmless(r) {
 		return d.next.RoundTrip(r)
 	}
-	return Refuse(r, ErrDryOnly, nil)
+	return Refuse(r, ErrDryOnly)
 }
 
 // WrappedRoundTripper returns the guarded transport, for client-go.
