@@ -45,6 +45,9 @@ func newAppHost(o Options) (*app.Common, context.CancelFunc) {
 		Registerer: o.Metrics, Tracer: tracerFor(o.Traces), Queues: contain.NewQueues(), Gate: o.Gate,
 		Journal: app.NewJournal(o.Journal), Limits: app.Limits(o.Limits.withDefaults()),
 	}
+	if o.Rehearsal != nil {
+		h.Queues, h.HubMiddleware = contain.NewCountedQueues(), o.Rehearsal.wrap
+	}
 	if o.Gate != nil {
 		h.Writes = transport.NewWrites()
 	}

@@ -27,9 +27,10 @@ import (
 type Module struct {
 	inner catalog.Module
 	// ConfigureModules sets entry and rules. Zero values mean the defaults.
-	entry  *catalog.Item
-	rules  *catalog.ConfigRules
-	inputs []Input
+	entry   *catalog.Item
+	rules   *catalog.ConfigRules
+	inputs  []Input
+	outside string
 }
 
 // ModuleOptions are the parts of a module.
@@ -58,6 +59,9 @@ type ModuleOptions struct {
 	RulesOf RulesFunc
 	// Deletes limits the deletes of the module; see package registry/deletes. Default: the limits of every module.
 	Deletes deletes.Limits
+	// Outside names what the module changes that is not in Kubernetes, as in "records of a DNS server": a rehearsal cannot turn that
+	// into a dry run, and leaves the module out. Default: nothing.
+	Outside string
 	// Inputs are values outside of Kubernetes that users write, as in a NATS bucket; tools check them before. Default: none.
 	Inputs []Input
 }
@@ -138,7 +142,7 @@ func NewModule(name string, o ModuleOptions) Module {
 		Config: o.Config.remote, CacheFilters: boundFilters(o.CacheFilters),
 		Rules: o.Rules, HubRules: o.HubRules, HubNamespaces: o.HubNamespaces, RulesOf: o.RulesOf.inCatalog(o.Config),
 		HubRuns: string(o.HubRuns), Deletes: o.Deletes,
-	}, inputs: o.Inputs}
+	}, inputs: o.Inputs, outside: o.Outside}
 }
 
 func inCatalog(modules []Module) []catalog.Module {
@@ -157,6 +161,9 @@ func (m Module) Description() string { return m.inner.Description }
 
 // Inputs returns the kinds of values that users write for the module. Callers must not change them.
 func (m Module) Inputs() []Input { return m.inputs }
+
+// Outside returns what is given in ModuleOptions.
+func (m Module) Outside() string { return m.outside }
 
 // HubRuns returns where the hub part runs; empty without one.
 func (m Module) HubRuns() HubRuns { return HubRuns(m.inner.HubRuns) }

@@ -77,6 +77,7 @@ type Options struct {
 	// CredentialsNamespace: Remote.HubObjects delivers no object of it, and no Secrets if it is not known. Default "": not known.
 	CredentialsNamespace string
 	Now                  func() time.Time // Now is the clock of holds. Default: time.Now.
+	Rehearsal            *Rehearsal       // Rehearsal is for a hub that changes nothing. Default: none.
 	// AllowHub permits the hub's own cluster as a remote, AllowDuplicates several names for one cluster. Default: false.
 	AllowHub, AllowDuplicates bool
 	Limits                    Limits

@@ -112,6 +112,9 @@ func New(o Options) (*Registry, error) {
 }
 
 func newRegistry(o Options, modules catalog.Catalog, inForce *middleware.Set, transport http.RoundTripper) (r *Registry, err error) {
+	if o.Rehearsal != nil {
+		o.Gate, o.Alive = nil, nil // They are for values that hub parts get with their Options.
+	}
 	r = &Registry{core: &core{
 		log: RedactingLogger(o.Log, o.Secrets), hubID: o.HubID, allowHub: o.AllowHub, allowTwin: o.AllowDuplicates,
 		hubTransport: transport, hubCache: o.HubCache, shared: sharedValues(o.Shared),

@@ -5,6 +5,9 @@ package v1alpha1
 // DefaultNamespace is the credentials namespace of a hub without --credentials-namespace.
 const DefaultNamespace = "clusterfx-system"
 
+// RehearsalNamespace has the Secrets with which "hub rehearse" reaches the remotes, by the names of the hub's.
+const RehearsalNamespace = "clusterfx-rehearsal"
+
 // Labels and annotations of a Secret in the credentials namespace. With them a Secret alone
 // registers a remote.
 const (
@@ -44,6 +47,10 @@ const (
 	// name/uid, and the fingerprints of one or two keys, separated by spaces. A key that two Secrets name serves neither.
 	// "hub accept" and "hub register" write it; without it no agent can connect.
 	AnnotationTunnelKeys = "clusterfx.dev/tunnel-keys"
+
+	// AnnotationRehearsal on a Secret says that there is one of its name in the RehearsalNamespace, whose token the hub
+	// renews, too. "hub register --rehearsal" writes it.
+	AnnotationRehearsal = "clusterfx.dev/rehearsal"
 )
 
 // TunnelSecretName is the name of the Secret in the credentials namespace with the key of the hub for tunnels, under

@@ -30,6 +30,7 @@ type Params struct {
 // Module is the module.
 var Module = registry.NewModule(name, registry.ModuleOptions{
 	Description: "Gives the API endpoint of every Cluster a record in an external DNS server.",
+	Outside:     "records of a DNS server",
 	Hub:         fx.Invoke(Setup),
 	HubRuns:     registry.Once, // of Clusters, which are objects of the hub
 	Config:      registry.ConfigOf(Defaults),

@@ -12,6 +12,7 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/reconcilers/clusterstatus"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -91,3 +92,14 @@ func shows(info registry.Status, config state.Desired) bool {
 }
 
 func seconds(n int32) time.Duration { return time.Duration(n) * time.Second }
+
+// Desired returns what a hub with these Settings would post for a Cluster with this Secret, without crashes and deletion.
+func Desired(cluster *hubv1.Cluster, secret map[string][]byte, settings Settings) (state.Desired, error) {
+	connection, err := kubeconfig.Parse(secret, originOf(cluster).options(), settings.Policy)
+	if err != nil {
+		return state.Desired{}, err
+	}
+	found := credentials{connection: connection}
+	found.Reported = describe(connection.Credential, settings.HubID)
+	return configOf(cluster, found, state.CrashRecord{}), nil
+}

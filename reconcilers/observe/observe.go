@@ -85,22 +85,32 @@ type observing struct {
 }
 
 func (o *observing) RoundTrip(r *http.Request) (*http.Response, error) {
-	where := targetOf(r.URL.Path)
-	switch {
-	case !isPlain(r.URL), r.Header.Get("Upgrade") != "", where.connects(r.Method):
-		return unsent(r, fmt.Errorf("%s %s: %w", r.Method, where, ErrObserved))
-	case r.Method == http.MethodGet, r.Method == http.MethodHead, r.Method == http.MethodOptions:
-		return o.next.RoundTrip(r)
-	}
-	dry, err := dryRun(r)
+	dry, err := AsDryRun(r)
 	if err != nil {
-		return unsent(r, fmt.Errorf("%s %s: %w: %w", r.Method, where, ErrObserved, err))
+		return unsent(r, err)
 	}
 	response, err := o.next.RoundTrip(dry)
-	if err == nil && response.StatusCode < http.StatusMultipleChoices && !where.isReview() {
+	if where := targetOf(r.URL.Path); dry != r && err == nil && response.StatusCode < http.StatusMultipleChoices && !where.isReview() {
 		o.tell(r.Context(), r.Method, where.named(r))
 	}
 	return response, err
+}
+
+// AsDryRun returns the request itself if it is a read, a dry run of it if it is a write, and an error that wraps ErrObserved if it
+// cannot be one; then the caller must close its body.
+func AsDryRun(r *http.Request) (*http.Request, error) {
+	where := targetOf(r.URL.Path)
+	switch {
+	case !isPlain(r.URL), r.Header.Get("Upgrade") != "", where.connects(r.Method):
+		return nil, fmt.Errorf("%s %s: %w", r.Method, where, ErrObserved)
+	case r.Method == http.MethodGet, r.Method == http.MethodHead, r.Method == http.MethodOptions:
+		return r, nil
+	}
+	dry, err := dryRun(r)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w: %w", r.Method, where, ErrObserved, err)
+	}
+	return dry, nil
 }
 
 func unsent(r *http.Request, err error) (*http.Response, error) {

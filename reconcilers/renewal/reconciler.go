@@ -53,12 +53,28 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err == nil && r.isElsewhere(request.Name) {
 		return ctrl.Result{}, nil // The event of a remote that is Ready here triggers a reconcile.
 	}
+	if err != nil {
+		return r.reconcile(ctx, request.NamespacedName, err)
+	}
+	result, err := r.reconcile(ctx, request.NamespacedName, nil)
+	if metadata.Annotations[hubv1.AnnotationRehearsal] == "" {
+		return result, err
+	}
+	other, failed := r.reconcile(ctx, client.ObjectKey{Namespace: hubv1.RehearsalNamespace, Name: request.Name}, nil)
+	if result.RequeueAfter == 0 || other.RequeueAfter > 0 && other.RequeueAfter < result.RequeueAfter {
+		result = other
+	}
+	return result, errors.Join(err, failed)
+}
+
+// reconcile renews the token of a Secret; err is that of the read of its metadata.
+func (r *reconciler) reconcile(ctx context.Context, key client.ObjectKey, err error) (ctrl.Result, error) {
 	var secret corev1.Secret
 	if err == nil {
-		err = r.live.Get(ctx, request.NamespacedName, &secret)
+		err = r.live.Get(ctx, key, &secret)
 	}
 	if apierrors.IsNotFound(err) {
-		r.writes.forget(request.NamespacedName)
+		r.writes.forget(key)
 		return ctrl.Result{}, nil
 	}
 	if err != nil {

@@ -129,6 +129,9 @@ func (l *Life) homes() []evidence.Home {
 
 // configFor is for clients whose requests a fence ends, by way of base. All clients of an app share one limiter.
 func (l *Life) configFor(fence context.Context, base http.RoundTripper, limiter *rate.Limiter) *rest.Config {
+	if l.HubMiddleware != nil {
+		base = transport.DryOnly(base)
+	}
 	c := &transport.Chain{
 		Base: base, Fence: fence, Gate: l.gateOfRemote(), Writes: l.Writes.Of(string(l.Name)),
 		UserAgent:   l.userAgent(),
@@ -219,6 +222,9 @@ func (l *Life) hubClient() (client.Client, error) {
 		RateLimiter: rate.NewLimiter(hubQPS, hubBurst), Timeout: hubTimeout,
 		Meter: meter.NewLimiter(l.Schemas, int64(l.Limits.MaxCacheBytes)), Intercept: l.Tracer.Requests(string(l.Name), telemetry.ToHub),
 		Deletes: l.deletesIn(l.targetInHub()),
+	}
+	if l.HubMiddleware != nil {
+		chain.Middleware = l.HubMiddleware(l.Name, chain.BelowMiddleware())
 	}
 	config := rest.CopyConfig(l.Hub)
 	config.QPS = -1

@@ -4,6 +4,7 @@ package app
 
 import (
 	"context"
+	"net/http"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -41,6 +42,9 @@ type Common struct {
 	// Queues makes the queues of controllers; nil if controller-runtime does.
 	Queues *contain.Queues
 	Gate   func(state.ClusterName) (term int64, err error)
+	// HubMiddleware wraps requests to the hub of the app of a remote, and of hub parts, in a rehearsal: then clients refuse what is
+	// no dry run. Default: nil.
+	HubMiddleware func(state.ClusterName, http.RoundTripper) http.RoundTripper
 	// Writes counts these requests while they are in flight; nil without a Gate.
 	Writes *transport.Writes
 	// HubPlace reads from the hub, as the hub, what the evidence of deletes depends on.

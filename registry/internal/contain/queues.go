@@ -79,6 +79,9 @@ func setQueue[request comparable](app *App, field reflect.Value, of liveness.Sub
 	if app.Monitor != nil {
 		made = liveness.Wrap(app.Monitor, of, made)
 	}
+	if app.Queues != nil && app.Queues.rounds != nil {
+		made = countRounds(made, app.Name, app.Queues.rounds)
+	}
 	field.Set(reflect.ValueOf(made))
 }
 
@@ -101,6 +104,7 @@ type Queues struct {
 	// standard is the function that makes the queue without NewQueue, by name, since the name does not depend on the
 	// type of requests.
 	standard string
+	rounds   *rounds // nil unless they are counted
 }
 
 // NewQueues returns the Queues of a hub.

@@ -25,7 +25,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-func limitsFor(resource schema.GroupResource, of deletes.Limits) ledger.Limits {
+// LimitsFor returns the limits of a module for a kind.
+func LimitsFor(resource schema.GroupResource, of deletes.Limits) ledger.Limits {
 	limits := ledger.LimitsFor(resource)
 	if of.PerTarget > 0 {
 		limits.PerTarget = of.PerTarget
@@ -227,7 +228,7 @@ func (c *call) ask(ctx context.Context) (ask *ledger.Request, kind deletes.Evide
 		return nil, "", c.held(deletes.SourceStale, fmt.Errorf(
 			"module %s does not delete while it has no current objects of %s", c.key.Module, kind))
 	}
-	ask = &ledger.Request{Key: c.key, Limits: limitsFor(c.key.Resource, limits), Owned: deletes.OwnedIn(ctx), Note: note}
+	ask = &ledger.Request{Key: c.key, Limits: LimitsFor(c.key.Resource, limits), Owned: deletes.OwnedIn(ctx), Note: note}
 	if note != "" {
 		ask.Cause = "" // What goes with its parents is asked for by nothing that exists.
 	}

@@ -89,7 +89,11 @@ func (l *Run) config() *rest.Config {
 		if l.part.module.Turn != nil { // No layer waits between this gate and the connection.
 			next = &writegate.Gate{Next: next, Check: l.mayWrite, Count: l.part.module.Turn.Count, Refuse: transport.RefuseWrite}
 		}
-		return &fencedTransport{next: next, fence: l.Context(), deletes: l.Deleting()}
+		fenced := &fencedTransport{next: next, fence: l.Context(), deletes: l.Deleting()}
+		if l.HubMiddleware != nil {
+			return l.HubMiddleware("", fenced)
+		}
+		return fenced
 	})
 	return config
 }

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -214,27 +215,29 @@ func (e *redactedError) Unwrap() error { return e.err }
 func kinds(scheme *runtime.Scheme) (meta.RESTMapper, error) {
 	err := errors.Join(
 		authenticationv1.AddToScheme(scheme), authorizationv1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme),
-		corev1.AddToScheme(scheme), rbacv1.AddToScheme(scheme), hubv1.AddToScheme(scheme),
+		corev1.AddToScheme(scheme), admissionv1.AddToScheme(scheme), rbacv1.AddToScheme(scheme), hubv1.AddToScheme(scheme),
 	)
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
 	mapper := meta.NewDefaultRESTMapper(nil)
 	for kind, scope := range map[schema.GroupVersionKind]meta.RESTScope{
-		hubv1.GroupVersion.WithKind("Cluster"):                                 meta.RESTScopeRoot,
-		corev1.SchemeGroupVersion.WithKind("Namespace"):                        meta.RESTScopeRoot,
-		corev1.SchemeGroupVersion.WithKind("Secret"):                           meta.RESTScopeNamespace,
-		corev1.SchemeGroupVersion.WithKind("ConfigMap"):                        meta.RESTScopeNamespace,
-		corev1.SchemeGroupVersion.WithKind("ServiceAccount"):                   meta.RESTScopeNamespace,
-		corev1.SchemeGroupVersion.WithKind("Event"):                            meta.RESTScopeNamespace,
-		coordinationv1.SchemeGroupVersion.WithKind("Lease"):                    meta.RESTScopeNamespace,
-		{Group: "apps", Version: "v1", Kind: "Deployment"}:                     meta.RESTScopeNamespace,
-		{Group: "networking.k8s.io", Version: "v1", Kind: "NetworkPolicy"}:     meta.RESTScopeNamespace,
-		rbacv1.SchemeGroupVersion.WithKind("Role"):                             meta.RESTScopeNamespace,
-		rbacv1.SchemeGroupVersion.WithKind("RoleBinding"):                      meta.RESTScopeNamespace,
-		rbacv1.SchemeGroupVersion.WithKind("ClusterRole"):                      meta.RESTScopeRoot,
-		rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"):               meta.RESTScopeRoot,
-		authenticationv1.SchemeGroupVersion.WithKind("SelfSubjectReview"):      meta.RESTScopeRoot,
-		authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectAccessReview"): meta.RESTScopeRoot,
-		authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectRulesReview"):  meta.RESTScopeRoot,
+		hubv1.GroupVersion.WithKind("Cluster"):                                      meta.RESTScopeRoot,
+		corev1.SchemeGroupVersion.WithKind("Namespace"):                             meta.RESTScopeRoot,
+		corev1.SchemeGroupVersion.WithKind("Secret"):                                meta.RESTScopeNamespace,
+		corev1.SchemeGroupVersion.WithKind("ConfigMap"):                             meta.RESTScopeNamespace,
+		corev1.SchemeGroupVersion.WithKind("ServiceAccount"):                        meta.RESTScopeNamespace,
+		corev1.SchemeGroupVersion.WithKind("Event"):                                 meta.RESTScopeNamespace,
+		coordinationv1.SchemeGroupVersion.WithKind("Lease"):                         meta.RESTScopeNamespace,
+		{Group: "apps", Version: "v1", Kind: "Deployment"}:                          meta.RESTScopeNamespace,
+		{Group: "networking.k8s.io", Version: "v1", Kind: "NetworkPolicy"}:          meta.RESTScopeNamespace,
+		rbacv1.SchemeGroupVersion.WithKind("Role"):                                  meta.RESTScopeNamespace,
+		rbacv1.SchemeGroupVersion.WithKind("RoleBinding"):                           meta.RESTScopeNamespace,
+		rbacv1.SchemeGroupVersion.WithKind("ClusterRole"):                           meta.RESTScopeRoot,
+		rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"):                    meta.RESTScopeRoot,
+		authenticationv1.SchemeGroupVersion.WithKind("SelfSubjectReview"):           meta.RESTScopeRoot,
+		authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectAccessReview"):      meta.RESTScopeRoot,
+		authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectRulesReview"):       meta.RESTScopeRoot,
+		admissionv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicy"):        meta.RESTScopeRoot,
+		admissionv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicyBinding"): meta.RESTScopeRoot,
 	} {
 		mapper.Add(kind, scope)
 	}

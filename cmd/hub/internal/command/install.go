@@ -16,10 +16,8 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/hubconfig"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
@@ -44,15 +42,16 @@ const installExample = `  # Into the cluster of the current context
 
 // installFlags are the flags of the command install.
 type installFlags struct {
-	options install.Options
-	apply   install.ApplyOptions
-	export  bool
-	yes     bool
-	dry     string
-	wait    bool
-	timeout time.Duration
-	active  int
-	shards  int
+	options   install.Options
+	apply     install.ApplyOptions
+	rehearsal bool
+	export    bool
+	yes       bool
+	dry       string
+	wait      bool
+	timeout   time.Duration
+	active    int
+	shards    int
 	// config is the path of the configuration file, and named is true if a flag names the image.
 	config string
 	named  bool
@@ -111,6 +110,7 @@ func (f *installFlags) bind(cmd *cobra.Command) {
 	set.BoolVarP(&f.yes, "yes", "y", false, "Do not ask (default false)")
 	set.BoolVar(&f.wait, "wait", true, "Wait until the hub's Pods are ready")
 	set.DurationVar(&f.timeout, "timeout", defaultWait, "How long to wait for the hub's Pods")
+	set.BoolVar(&f.rehearsal, "rehearsal", false, "Install the account and the Job of the command rehearse, and not the hub (default false)")
 	bindDryRun(cmd, &f.dry)
 }
 
@@ -163,6 +163,9 @@ func (f *installFlags) run(ctx context.Context, s *session) error {
 	if err := f.check(s.program); err != nil {
 		return err
 	}
+	if f.apply.DryRun = mode == dryRunServer; f.rehearsal {
+		return f.installRehearsal(ctx, s, mode)
+	}
 	if f.export || mode == dryRunClient {
 		objects, err := install.Objects(f.options)
 		if err != nil {
@@ -170,44 +173,33 @@ func (f *installFlags) run(ctx context.Context, s *session) error {
 		}
 		return install.Write(s.terminal.Out, objects)
 	}
-	f.apply.DryRun = mode == dryRunServer
-	hub, err := s.hub.Hub()
+	to, err := s.installTarget()
 	if err != nil {
 		return err
 	}
-	c, err := client.New(hub.Config, client.Options{HTTPClient: hub.HTTP})
+	installed, err := install.Find(ctx, to.client, f.options.Namespace)
 	if err != nil {
-		return hub.Explain(err)
-	}
-	installed, err := install.Find(ctx, c, f.options.Namespace)
-	if err != nil {
-		return hub.Explain(err)
+		return to.hub.Explain(err)
 	}
 	objects, err := f.prepare(s, installed)
 	if err != nil {
 		return err
 	}
-	objects, newer, err := install.WithoutOlderCRD(ctx, c, objects)
+	objects, newer, err := install.WithoutOlderCRD(ctx, to.client, objects)
 	if err != nil {
-		return hub.Explain(err)
+		return to.hub.Explain(err)
 	}
 	if len(newer) > 0 {
 		s.terminal.Warn("the CRD in the cluster is newer than this version of the hub and stays as it is; this version lacks its fields %s", strings.Join(newer, ", "))
 	}
-	s.terminal.Step("%d objects for namespace %s of the cluster at %s", len(objects), f.options.Namespace, hub.Config.Host)
+	s.terminal.Step("%d objects for namespace %s of the cluster at %s", len(objects), f.options.Namespace, to.hub.Config.Host)
 	if err := f.ask(ctx, s); err != nil {
 		return err
 	}
-	if err := f.applyAll(ctx, s, installTarget{hub, c}, objects); err != nil || !f.wait || f.apply.DryRun {
+	if err := f.applyAll(ctx, s, to, objects); err != nil || !f.wait || f.apply.DryRun {
 		return err
 	}
-	return f.await(ctx, s, installTarget{hub, c})
-}
-
-// installTarget is the hub's cluster with a client that asks it for the kinds.
-type installTarget struct {
-	hub    *access.Cluster
-	client client.Client
+	return f.await(ctx, s, to)
 }
 
 // prepare returns the objects to apply over an existing installation, and prints which settings that keeps and loses.

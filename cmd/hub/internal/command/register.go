@@ -35,6 +35,9 @@ const registerExample = `  # Register the cluster that a context leads to
   # The same with another person, who administers the remote, applies this there, and sends what hub accept needs
   %s register edge-eu-1 --tunnel wss://hub.example.com --export > edge-eu-1.yaml
 
+  # A second account for the command rehearse, which may only dry-run
+  %s register edge-eu-1 --cluster-context edge-eu-1-admin --rehearsal
+
   # Print the objects that it would create, as YAML
   %s register edge-eu-1 --cluster-context edge-eu-1-admin --dry-run=client -o yaml`
 
@@ -101,6 +104,7 @@ func newRegister(p Program) *cobra.Command {
 	set.StringVar(&f.agent.Image, "agent-image", "", "Image of the agent. Default: that of the stock hub")
 	set.BoolVar(&f.export, "export", false, "With --tunnel, print the objects for the remote, for somebody who administers it (default false)")
 	set.BoolVar(&r.AllowHub, "allow-hub", false, "Register the hub's own cluster (default false)")
+	set.BoolVar(&r.Rehearsal, "rehearsal", false, "Make a second account for a registered Cluster, which may only dry-run, for the command rehearse (default false)")
 	bindPlace(cmd, &r.Place, &f.wait)
 	bindDryRun(cmd, &f.dry)
 	f.format.Bind(set, "With --dry-run, yaml or json: print the objects")
@@ -141,6 +145,11 @@ func (f *registerFlags) run(ctx context.Context, name string) error {
 	if f.export {
 		return f.exportRemote(ctx)
 	}
+	if r.Rehearsal {
+		if err := r.Limit(ctx); err != nil {
+			return err
+		}
+	}
 	if mode == dryRunClient {
 		return f.print(r)
 	}
@@ -152,6 +161,9 @@ func (f *registerFlags) run(ctx context.Context, name string) error {
 	}
 	if err := r.Run(ctx); err != nil {
 		return err
+	}
+	if r.Rehearsal {
+		return f.session.terminal.Print("cluster.clusterfx.dev/%s registered for rehearsals", name)
 	}
 	f.session.terminal.Text("Next: %s describe %s%s", f.session.program.name(), name, f.session.hub.Again())
 	return f.session.terminal.Print("cluster.clusterfx.dev/%s registered", name)

@@ -66,7 +66,7 @@ func newRoot(p Program) *cobra.Command {
 	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: p.name()}
 	addGroup(root, "Remotes:", newRegister(p), newAccept(p), newDeregister(p), newRotate(p), newPause(p), newResume(p))
 	addGroup(root, "State and problems:", newGet(p), newDescribe(p), newCheck(p), newDeletes(p), newSync(p), newEntity(p), newGraph(p))
-	addGroup(root, "The hub:", append(newDev(p), newInstall(p), newRBAC(p), newRun(p), newAgent(p), newConfig(p), newDrain(p))...)
+	addGroup(root, "The hub:", append(newDev(p), newInstall(p), newRBAC(p), newRun(p), newAgent(p), newRehearse(p), newConfig(p), newDrain(p))...)
 	root.AddCommand(newNew(p), newCompletion(p), newVersion(p))
 	return root
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -41,6 +42,10 @@ type Account struct {
 	Rules []rbacv1.PolicyRule
 	// Renews lets the account request tokens, so that the hub can renew its own.
 	Renews bool
+	// Rehearses is for an account that a policy limits to dry runs. Renewer is that of the hub, as namespace/name, which may request
+	// tokens for it; empty for none.
+	Rehearses bool
+	Renewer   string
 }
 
 // Words of RBAC.
@@ -78,14 +83,18 @@ func (a Account) objects() []client.Object {
 			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: a.Name},
 		},
 	}
-	if !a.Renews {
+	renews := []rbacv1.PolicyRule{{
+		APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, ResourceNames: []string{a.Name}, Verbs: []string{verbCreate},
+	}}
+	switch {
+	case a.Rehearses:
+		return append(all, a.rehearsal(renews)...)
+	case !a.Renews:
 		return all
 	}
 	return append(
 		all,
-		&rbacv1.Role{TypeMeta: kind("Role"), ObjectMeta: a.meta(a.Namespace), Rules: []rbacv1.PolicyRule{{
-			APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, ResourceNames: []string{a.Name}, Verbs: []string{verbCreate},
-		}}},
+		&rbacv1.Role{TypeMeta: kind("Role"), ObjectMeta: a.meta(a.Namespace), Rules: renews},
 		&rbacv1.RoleBinding{
 			TypeMeta: kind("RoleBinding"), ObjectMeta: a.meta(a.Namespace), Subjects: subjects,
 			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: a.Name},
@@ -95,9 +104,13 @@ func (a Account) objects() []client.Object {
 
 func (a Account) rights() []access.Right {
 	var all []access.Right
-	for _, right := range access.RightsOf(Rules()) {
+	rules := Rules()
+	if a.Rehearses {
+		rules = append(rules, policyRules()...)
+	}
+	for _, right := range access.RightsOf(rules) {
 		switch right.Resource {
-		case clusterRoles, clusterRoleBindings:
+		case clusterRoles, clusterRoleBindings, policies, policyBindings, "apiservices":
 		default:
 			right.Namespace = a.Namespace
 		}
@@ -183,7 +196,7 @@ func (a Account) makeOne(ctx context.Context, remote *access.Cluster, desired cl
 		return err
 	}
 	switch desired.(type) {
-	case *rbacv1.ClusterRole, *rbacv1.Role: // Only these can be out of date.
+	case *rbacv1.ClusterRole, *rbacv1.Role, *admissionv1.ValidatingAdmissionPolicy: // Only these can be out of date.
 	default:
 		return nil
 	}
@@ -214,8 +227,12 @@ func (a Account) check(remote *access.Cluster, found client.Object, what string)
 func (a Account) remove(ctx context.Context, remote *access.Cluster) ([]string, error) {
 	var removed []string
 	var errs []error
-	a.Renews = true                                    // The account may have the role for renewal.
-	for _, one := range slices.Backward(a.objects()) { // the permissions before the user
+	a.Renews = true        // The account may have the role for renewal.
+	objects := a.objects() // the permissions go before the user,
+	if a.Rehearses {
+		objects = a.policyLast() // and the policy after both
+	}
+	for _, one := range slices.Backward(objects) {
 		what := nameOf(one)
 		err := remote.Get(ctx, client.ObjectKeyFromObject(one), one)
 		if err == nil {

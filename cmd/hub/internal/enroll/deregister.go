@@ -14,6 +14,7 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 )
 
 // Deregistration undoes a registration. Place.Remote may be nil.
@@ -24,7 +25,9 @@ type Deregistration struct {
 
 	cluster *hubv1.Cluster // nil if there is none
 	record  *record        // nil if register has not made the Secret
-	source  string         // the Secret that the hub has made the Cluster from, or empty
+	// rehearsal is the account that may only dry-run; nil for none.
+	rehearsal *record
+	source    string // the Secret that the hub has made the Cluster from, or empty
 }
 
 var errStuck = errors.New("the hub has not released the Cluster: is it running? Run the same command again to resume")
@@ -48,6 +51,13 @@ func (d *Deregistration) Prepare(ctx context.Context) error {
 	}
 	if d.record != nil && d.record.account.Owner != ownerOf(hubID, d.Name) {
 		d.record = nil // It belongs to another Cluster.
+	}
+	rehearsal := client.ObjectKey{Namespace: roles.RehearsalNamespace, Name: d.Name}
+	if d.rehearsal, err = readRecord(ctx, d.Hub, rehearsal); err != nil && !apierrors.IsForbidden(err) {
+		return err
+	}
+	if d.rehearsal != nil && d.rehearsal.account.Owner != ownerOf(hubID, d.Name) {
+		d.rehearsal = nil
 	}
 	if d.cluster == nil && d.record == nil {
 		return fmt.Errorf("there is no Cluster %s in %s, and nothing that register has made for it", d.Name, d.Hub.What)
@@ -126,8 +136,8 @@ func (d *Deregistration) Run(ctx context.Context) error {
 			return err
 		}
 	}
-	if d.record == nil {
-		return nil
+	if err := d.removeRehearsal(ctx); err != nil || d.record == nil {
+		return err
 	}
 	return d.remove(ctx, &d.record.secret)
 }
@@ -143,6 +153,24 @@ func (d *Deregistration) removeFromRemote(ctx context.Context) (removed []string
 		return removed, errors.Join(err, bad)
 	}
 	return append(removed, "the agent with the namespace "+namespace), err
+}
+
+func (d *Deregistration) removeRehearsal(ctx context.Context) error {
+	if d.rehearsal == nil {
+		return nil
+	}
+	if d.Remote == nil {
+		d.Terminal.Warn("the account %s/%s for rehearsals stays in the remote", d.rehearsal.account.Namespace, d.rehearsal.account.Name)
+		return d.remove(ctx, &d.rehearsal.secret)
+	}
+	removed, err := d.rehearsal.account.remove(ctx, d.Remote)
+	for _, one := range removed {
+		d.Terminal.Done("%s is deleted in the remote", one)
+	}
+	if err != nil {
+		return err
+	}
+	return d.remove(ctx, &d.rehearsal.secret)
 }
 
 // Plan prints the objects that Run deletes.

@@ -19,6 +19,7 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
@@ -99,7 +100,10 @@ func readRecord(ctx context.Context, hub *access.Cluster, key client.ObjectKey) 
 func accountIn(secret *corev1.Secret) (Account, bool) {
 	namespace, name, ok := strings.Cut(secret.Annotations[annotationAccount], "/")
 	_, renews := secret.Annotations[hubv1.AnnotationRenewToken]
-	return Account{Namespace: namespace, Name: name, Owner: secret.Annotations[annotationOwner], Renews: renews}, ok
+	return Account{
+		Namespace: namespace, Name: name, Owner: secret.Annotations[annotationOwner], Renews: renews,
+		Rehearses: secret.Namespace == roles.RehearsalNamespace,
+	}, ok
 }
 
 // MadeByRegister reports whether register made a Secret for a Cluster of this hub. Rotate refuses all others.
@@ -135,7 +139,7 @@ func (a Account) put(secret *corev1.Secret, made token) {
 	if made.anchor != "" {
 		metav1.SetMetaDataAnnotation(&secret.ObjectMeta, annotationAnchor, made.anchor)
 	}
-	if a.Renews {
+	if a.Renews || a.Renewer != "" {
 		metav1.SetMetaDataAnnotation(&secret.ObjectMeta, hubv1.AnnotationRenewToken, a.Namespace+"/"+a.Name)
 	} else {
 		delete(secret.Annotations, hubv1.AnnotationRenewToken)

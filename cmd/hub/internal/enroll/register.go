@@ -50,6 +50,8 @@ type Registration struct {
 	// A Lasting Token has no Lifetime.
 	Token    TokenKind
 	Lifetime time.Duration
+	// Rehearsal makes a second account for a registered Cluster, which may only dry-run, and no Cluster.
+	Rehearsal bool
 	// AllowHub permits that the remote is the hub's own cluster.
 	AllowHub bool
 	// Agent is the agent to install for a tunnel. Default: the hub connects to the remote itself.
@@ -57,8 +59,9 @@ type Registration struct {
 	// Policy is what the hub's flags are known to allow.
 	Policy kubeconfig.Policy
 
-	endpoint *clientcmdapi.Cluster
-	known    *hubv1.Cluster // the existing Cluster with this name, or nil
+	endpoint     *clientcmdapi.Cluster
+	hubNamespace string         // of the hub's own Secret, in a rehearsal
+	known        *hubv1.Cluster // the existing Cluster with this name, or nil
 }
 
 const placeholder = "put-the-token-of-the-service-account-here"
@@ -86,7 +89,12 @@ func (r *Registration) Prepare(ctx context.Context) error {
 		r.Account.Name = accountName(r.Name)
 	}
 	r.Account.Owner = ownerOf(hubID, r.Name)
-	r.Account.Renews = r.Token == Requested
+	if r.Rehearsal {
+		if err := r.prepareRehearsal(ctx); err != nil {
+			return err
+		}
+	}
+	r.Account.Renews = r.Token == Requested && !r.Rehearsal
 	warning, err := judge(r.secretFor(token{value: placeholder}).Data, OptionsOf(r.clusterFor().Spec), r.Policy)
 	if err != nil {
 		return err
@@ -101,6 +109,9 @@ func (r *Registration) Prepare(ctx context.Context) error {
 	}
 	if err := r.checkIdentity(ctx, hubID); err != nil {
 		return err
+	}
+	if r.Rehearsal && r.known == nil {
+		return fmt.Errorf("there is no Cluster %s: register it first, without --rehearsal", r.Name)
 	}
 	return r.checkKnown()
 }
@@ -225,7 +236,11 @@ func (r *Registration) Objects() (remote, hub []client.Object) {
 		agent, _ := r.Agent.objects(r.Account.Owner, "sha256:put-the-fingerprint-of-the-hub-here", r.endpoint.Server, false)
 		remote = append(remote, agent...)
 	}
-	return remote, []client.Object{r.secretFor(token{value: placeholder}), r.clusterFor()}
+	hub = []client.Object{r.secretFor(token{value: placeholder}), r.clusterFor()}
+	if r.Rehearsal {
+		hub = hub[:1]
+	}
+	return remote, hub
 }
 
 // DryRun has both API servers validate the objects.
@@ -266,6 +281,9 @@ func (r *Registration) Run(ctx context.Context) error {
 		}
 	}
 	secret := r.secretFor(made)
+	if r.Rehearsal {
+		return r.finishRehearsal(ctx, secret, made)
+	}
 	if err := putSecret(ctx, r.Hub, secret); err != nil {
 		return err
 	}
@@ -315,7 +333,9 @@ func (r *Registration) Plan() {
 	}
 	t.Text("In %s, %s:", r.Hub.What, r.Hub.Config.Host)
 	t.Text("  create secret %s/%s, with the token and the address %s", r.Namespace, r.Name, r.endpoint.Server)
-	t.Text("  create cluster.%s/%s", hubv1.GroupName, r.Name)
+	if !r.Rehearsal {
+		t.Text("  create cluster.%s/%s", hubv1.GroupName, r.Name)
+	}
 }
 
 // waitReady prints the reason while the Cluster is not Ready. It fails at once for one that waiting does not change,

@@ -21,14 +21,7 @@ import (
 
 // parts leaves the manager's start to the caller.
 func parts(o hubOptions, newManager func() (ctrl.Manager, error)) fx.Option {
-	settings := cluster.Settings{
-		Namespace: o.CredentialsNamespace, Concurrency: o.Concurrency,
-		Policy: o.Registry.Policy, HubID: o.Registry.HubID, RemoveWithin: o.RemoveWithin,
-		AggregateMetrics: o.Registry.AggregateMetrics,
-	}
-	if !o.Alone {
-		settings.Replica = o.Registry.Replica
-	}
+	settings := o.settings()
 	o.Registry.HubParts = o.hubParts(settings)
 	o.Registry.Explain = clusterstatus.WithAdvice
 	all := []fx.Option{
@@ -47,10 +40,27 @@ func parts(o hubOptions, newManager func() (ctrl.Manager, error)) fx.Option {
 		fx.Supply(renewal.Settings{Namespace: o.CredentialsNamespace}),
 		renewal.Module,
 	}
+	return fx.Options(append(all, o.moduleOptions())...)
+}
+
+func (o Options) moduleOptions() fx.Option {
+	var all []fx.Option
 	for _, m := range o.Modules {
 		all = append(all, m.Option())
 	}
 	return fx.Options(all...)
+}
+
+func (o Options) settings() cluster.Settings {
+	settings := cluster.Settings{
+		Namespace: o.CredentialsNamespace, Concurrency: o.Concurrency,
+		Policy: o.Registry.Policy, HubID: o.Registry.HubID, RemoveWithin: o.RemoveWithin,
+		AggregateMetrics: o.Registry.AggregateMetrics,
+	}
+	if !o.Alone {
+		settings.Replica = o.Registry.Replica
+	}
+	return settings
 }
 
 func (o hubOptions) hubParts(settings cluster.Settings) registry.HubPartOptions {

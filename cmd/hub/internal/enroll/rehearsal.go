@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package enroll
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/rehearse"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+)
+
+// Resources of the policies of rehearsals.
+const policies, policyBindings = "validatingadmissionpolicies", "validatingadmissionpolicybindings"
+
+func policyRules() []rbacv1.PolicyRule {
+	verbs := []string{verbGet, verbCreate, verbUpdate, verbDelete}
+	return []rbacv1.PolicyRule{
+		{APIGroups: []string{admissionv1.GroupName}, Resources: []string{policies, policyBindings}, Verbs: verbs},
+		{APIGroups: []string{"apiregistration.k8s.io"}, Resources: []string{"apiservices"}, Verbs: []string{"list"}},
+	}
+}
+
+// rehearsal has what such an account has beside a ClusterRole: itself, its policy, and the hub that renews its token.
+func (a Account) rehearsal(renews []rbacv1.PolicyRule) []client.Object {
+	kind := func(kind string) metav1.TypeMeta {
+		return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind}
+	}
+	binding := func(meta metav1.ObjectMeta, namespace, name string) client.Object {
+		return &rbacv1.RoleBinding{
+			TypeMeta: kind("RoleBinding"), ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name},
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}},
+		}
+	}
+	own := a.meta(a.Namespace)
+	all := append(
+		roles.DryRunOnly(a.meta(""), a.Namespace, a.Name),
+		&rbacv1.Role{TypeMeta: kind("Role"), ObjectMeta: own, Rules: []rbacv1.PolicyRule{roles.OwnAccount(a.Name)}},
+		binding(own, a.Namespace, a.Name),
+	)
+	if namespace, name, found := strings.Cut(a.Renewer, "/"); found {
+		renewal := a.meta(a.Namespace)
+		renewal.Name += "-renewal"
+		all = append(all, &rbacv1.Role{TypeMeta: kind("Role"), ObjectMeta: renewal, Rules: renews}, binding(renewal, namespace, name))
+	}
+	return all
+}
+
+// policyLast is the order in which the objects are deleted, backward: without its policy, the account could write.
+func (a Account) policyLast() []client.Object {
+	a.Renewer = a.Namespace + "/" + a.Name // The name of the subject does not matter.
+	all := a.objects()
+	slices.SortStableFunc(all, func(x, y client.Object) int { return rank(x) - rank(y) })
+	return all
+}
+
+func rank(o client.Object) int {
+	switch o.(type) {
+	case *admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding:
+		return 0
+	}
+	return 1
+}
+
+// prepareRehearsal completes the account, which is the hub's with another name.
+func (r *Registration) prepareRehearsal(ctx context.Context) error {
+	r.hubNamespace = r.Namespace
+	r.Namespace, r.Account.Rehearses = roles.RehearsalNamespace, true
+	r.Account.Name += "-rehearsal"
+	known, err := readRecord(ctx, r.Hub, client.ObjectKey{Namespace: r.hubNamespace, Name: r.Name})
+	if err != nil {
+		return err
+	}
+	if known != nil && known.account.Renews {
+		r.Account.Renewer = known.account.Namespace + "/" + known.account.Name
+		return nil
+	}
+	r.Terminal.Warn("the hub cannot renew the token: it has no account in the remote that register made; run this again before the token ends")
+	return nil
+}
+
+// Limit leaves of the rules what a policy can limit to dry runs. It asks the remote for aggregated APIs, which no policy limits.
+func (r *Registration) Limit(ctx context.Context) error {
+	text, err := r.Remote.REST.Get().AbsPath("/apis/apiregistration.k8s.io/v1/apiservices").Do(ctx).Raw()
+	if err != nil {
+		return r.Remote.Explain(fmt.Errorf("list the aggregated APIs: %w", err))
+	}
+	var list struct {
+		Items []struct {
+			Spec struct {
+				Group   string    `json:"group"`
+				Service *struct{} `json:"service"`
+			} `json:"spec"`
+		} `json:"items"`
+	}
+	if err := json.Unmarshal(text, &list); err != nil {
+		return fmt.Errorf("list the aggregated APIs of %s: %w", r.Remote.What, err)
+	}
+	var aggregated []string
+	for _, one := range list.Items {
+		if one.Spec.Service != nil {
+			aggregated = append(aggregated, one.Spec.Group)
+		}
+	}
+	r.Account.Rules, err = roles.Rehearsing(r.Account.Rules, aggregated)
+	return err
+}
+
+// finishRehearsal stores the Secret once the policy is in force.
+func (r *Registration) finishRehearsal(ctx context.Context, secret *corev1.Secret, made token) error {
+	if err := r.awaitPolicy(ctx, secret); err != nil {
+		return err
+	}
+	r.Terminal.Done("the remote refuses everything of this account but reads and dry runs")
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.Namespace}}
+	if err := r.Hub.Create(ctx, namespace, fieldOwner); err != nil && !apierrors.IsAlreadyExists(err) && !apierrors.IsForbidden(err) {
+		return r.Hub.Explain(wrap("create "+nameOf(namespace), err))
+	}
+	if err := putSecret(ctx, r.Hub, secret); err != nil {
+		return err
+	}
+	r.Terminal.Done("its token is in %s of the hub%s", nameOf(secret), ending(made))
+	if err := r.markRehearsal(ctx); err != nil {
+		return err
+	}
+	_, err := r.Account.revoke(ctx, r.Remote, made.anchor)
+	return err
+}
+
+// markRehearsal has the hub renew the token.
+func (r *Registration) markRehearsal(ctx context.Context) error {
+	if r.Account.Renewer == "" {
+		return nil
+	}
+	of := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: r.hubNamespace, Name: r.Name}}
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"true"}}}`, hubv1.AnnotationRehearsal)
+	return r.Hub.Explain(wrap("annotate "+nameOf(of), r.Hub.Patch(ctx, of, client.RawPatch(types.MergePatchType, patch), fieldOwner)))
+}
+
+// policyPatience is for API servers, which take a moment to apply a policy.
+const policyPatience = 30 * time.Second
+
+func (r *Registration) awaitPolicy(ctx context.Context, secret *corev1.Secret) error {
+	connection, err := kubeconfig.Parse(secret.Data, OptionsOf(hubv1.ClusterSpec{}), lenient())
+	if err != nil {
+		return err
+	}
+	transport, err := kubeconfig.NewTransport(connection, lenient())
+	if err != nil {
+		return err
+	}
+	defer transport.Close()
+	ctx, cancel := context.WithTimeout(ctx, policyPatience)
+	defer cancel()
+	var last error
+	err = access.Poll(ctx, pollPeriod, func() (bool, error) {
+		last = rehearse.Held(ctx, transport, connection.Endpoint.Server)
+		return last == nil, nil
+	})
+	if err != nil && last != nil {
+		return last
+	}
+	return err
+}

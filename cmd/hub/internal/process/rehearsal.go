@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.uber.org/fx"
+	"go.uber.org/fx/fxevent"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/logging"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/serving"
+	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/liveness"
+)
+
+// Rehearsal is what a hub that changes nothing does while it runs.
+type Rehearsal struct {
+	Registry   *registry.Rehearsal
+	Middleware registry.Middleware
+	// Run ends the hub when it returns. Its context ends with the hub.
+	Run func(ctx context.Context, remotes *registry.Registry) error
+}
+
+// errRehearsal is the answer to writes that are no requests to an API server.
+var errRehearsal = fmt.Errorf("%w: %w", registry.ErrStandby, registry.ErrDryOnly)
+
+// Rehearse runs the modules of a hub, and nothing else of it: no Cluster is registered, none has a status, and there is no journal,
+// share, renewal, report or port. It sends no write to the hub but dry runs.
+func Rehearse(ctx context.Context, o Options, r Rehearsal) error {
+	o.Alone = true
+	o, err := o.withDefaults()
+	if err != nil {
+		return err
+	}
+	scheme, err := newScheme()
+	if err != nil {
+		return fmt.Errorf("build the scheme: %w", err)
+	}
+	o.Config.Wrap(registry.DryOnly)
+	if o.Registry.HubID, err = preflight(ctx, o.Config, scheme); err != nil {
+		return err
+	}
+	o.Registry.Rehearsal, o.Registry.Impersonate, o.Registry.Holds = r.Registry, false, client.ObjectKey{}
+	o.Registry.Gate = func(registry.ClusterName) (int64, error) { return 0, errRehearsal }
+	o.Registry.Root, o.Registry.Monitor = ctx, liveness.New(liveness.Options{Log: o.Log.WithName("liveness")})
+	metrics := newHubMetrics(o.Registry.Metrics)
+	defer metrics.end()
+	o.Registry.Metrics = metrics
+	o.Registry.HubParts = hubOptions{Options: o}.hubParts(o.settings())
+	defer background(ctx, o.Registry.Monitor.Run)()
+	h := &hub{options: hubOptions{Options: o}, scheme: scheme, site: serving.NewChecks(), share: &share{}, work: newRunner(ctx), end: newShutdown()}
+	var remotes *registry.Registry
+	h.app = fx.New(fx.RecoverFromPanics(), fx.StopTimeout(o.stopTimeout()+hooksReserve),
+		fx.WithLogger(func() fxevent.Logger { return logging.FX(o.Log) }),
+		fx.Supply(o.Log, o.Registry, o.Registry.Monitor), fx.Provide(h.newManager),
+		registry.FX, registry.WithMiddleware(r.Middleware), h.end.option(), o.moduleOptions(),
+		fx.Invoke(func(l fx.Lifecycle, mgr ctrl.Manager, r *registry.Registry) {
+			remotes = r
+			l.Append(fx.StopHook(func(ctx context.Context) { _ = r.Shutdown(ctx) })) // The manager may not have started it.
+			h.work.attach(l, mgr, func() {})
+		}))
+	if err := h.app.Err(); err != nil {
+		return fmt.Errorf("build the hub: %w", cause(err))
+	}
+	return h.rehearse(ctx, func(ctx context.Context) error { return r.Run(ctx, remotes) })
+}
+
+func (h *hub) rehearse(ctx context.Context, run func(context.Context) error) error {
+	life := context.WithoutCancel(ctx)
+	starting, cancel := context.WithTimeout(life, h.app.StartTimeout())
+	defer cancel()
+	reason := h.app.Start(starting)
+	if reason == nil {
+		running, end := context.WithCancel(ctx)
+		go func() {
+			defer end()
+			select {
+			case <-h.work.ended:
+			case <-h.end.requested:
+			case <-running.Done():
+			}
+		}()
+		reason = run(running)
+		end()
+	}
+	failed := h.work.failure()
+	hooks, left := h.stop(life)
+	return errors.Join(reason, failed, hooks, left)
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rehearse_test
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/rehearse"
+	"github.com/clusterfx/clusterfx/internal/testkit"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+func configMap(name string, data map[string]string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Data: data}
+}
+
+// misbehaving are modules that each do one thing that a rehearsal must tell.
+func misbehaving() []registry.Module {
+	const owner = client.FieldOwner("v2")
+	return []registry.Module{
+		module("differs", func(ctx context.Context, p registry.Remote) error {
+			if p.Name != "oslo" {
+				return nil
+			}
+			if err := p.HubClient.Create(ctx, configMap("in-hub", nil)); err != nil {
+				return err
+			}
+			return p.Client.Apply(ctx, corev1ac.ConfigMap("settings", "default").WithData(map[string]string{"size": "2"}), owner, client.ForceOwnership)
+		}),
+		module("same", func(ctx context.Context, p registry.Remote) error {
+			return p.Client.Patch(ctx, configMap("settings", nil), client.RawPatch("application/merge-patch+json", []byte(`{"data":{"kept":"yes"}}`)))
+		}),
+		module("secretive", func(ctx context.Context, p registry.Remote) error {
+			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "hidden"}}
+			return p.Client.Patch(ctx, secret, client.RawPatch("application/merge-patch+json", []byte(`{"data":{"word":"c2VzYW1l"}}`)))
+		}),
+		module("random", func(ctx context.Context, p registry.Remote) error {
+			for range 8 {
+				patch := fmt.Appendf(nil, `{"data":{"value":%q}}`, rand.Text())
+				if err := p.Client.Patch(ctx, configMap("settings", nil), client.RawPatch("application/merge-patch+json", patch)); err != nil {
+					return err
+				}
+			}
+			return nil
+		}),
+		module("chain", func(ctx context.Context, p registry.Remote) error {
+			err := p.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "new"}})
+			inside := configMap("inside", nil)
+			inside.Namespace = "new"
+			if err == nil {
+				_ = p.Client.Create(ctx, inside) // It is refused, since the namespace is not there.
+			}
+			return err
+		}),
+		module("deletes", func(ctx context.Context, p registry.Remote) error {
+			for i := range many {
+				if err := p.Client.Delete(ctx, configMap(fmt.Sprintf("many-%d", i), nil)); err != nil {
+					return err
+				}
+			}
+			return p.Client.DeleteAllOf(ctx, &corev1.ServiceAccount{}, client.InNamespace("default"), client.MatchingLabels{"all": "of-us"})
+		}),
+		module("panics", func(context.Context, registry.Remote) error { panic("on purpose") }),
+		module("raw", raw),
+	}
+}
+
+// many is above the limit of deletes.
+const many = 30
+
+// raw makes its own client, and asks for what no dry run shows.
+func raw(ctx context.Context, p registry.Remote) error {
+	c, err := kubernetes.NewForConfig(p.Config)
+	if err != nil {
+		return err
+	}
+	core := c.CoreV1()
+	_ = core.Pods("default").EvictV1(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}})
+	_ = core.Pods("default").Bind(ctx, &corev1.Binding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}, Target: corev1.ObjectReference{Kind: "Node", Name: "n1"},
+	}, metav1.CreateOptions{})
+	_, _ = core.ServiceAccounts("default").CreateToken(ctx, "default", nil, metav1.CreateOptions{})
+	_ = core.RESTClient().Post().AbsPath("/api/v1/namespaces/default/pods/web/exec").Do(ctx).Error()
+	_ = core.RESTClient().Get().AbsPath("/api/v1/nodes/n1/proxy/run").Do(ctx).Error()
+	pod, err := core.Pods("default").Get(ctx, "web", metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	pod.Status.Message = "changed"
+	_, err = core.Pods("default").UpdateStatus(ctx, pod, metav1.UpdateOptions{})
+	return err
+}
+
+func (a *audited) fill(t *testing.T, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		objects := []client.Object{
+			configMap("settings", map[string]string{"size": "1", "kept": "yes"}),
+			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "hidden"}, Data: map[string][]byte{"word": []byte("old")}},
+			&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", Labels: map[string]string{"all": "of-us"}}},
+			&corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web"}}},
+			},
+		}
+		for i := range many {
+			objects = append(objects, configMap(fmt.Sprintf("many-%d", i), nil))
+		}
+		for _, o := range objects {
+			must(t, a.client[name].Create(t.Context(), o))
+		}
+	}
+}
+
+// Promise: a rehearsal says of each misbehaving module what is wrong, in the clusters where it is, and writes nothing.
+func TestRun_Misbehaving(t *testing.T) {
+	t.Parallel()
+	a := newAudited(t, "oslo", "rome")
+	a.fill(t, "oslo", "rome")
+	o := options(a.hub.Config(), misbehaving()...)
+	o.For = 30 * time.Second
+	report := run(t, o)
+	a.expectNoWrite(t)
+	testkit.Equal(t, report.Verdict(), rehearse.Differs, "verdict")
+	testkit.Equal(t, changes(report, "differs"), []string{
+		"oslo: create configmaps default/in-hub", "oslo: change configmaps default/settings data.size=\"1\"->\"2\"",
+	}, "a deliberate difference")
+	testkit.Equal(t, changes(report, "same"), nil, "what is there already")
+	testkit.Equal(t, changes(report, "secretive"), []string{
+		"oslo: change secrets default/hidden data.word=(secret value 1)->(secret value 2)",
+		"rome: change secrets default/hidden data.word=(secret value 1)->(secret value 2)",
+	}, "a Secret")
+	deletes := changes(report, "deletes")
+	if len(deletes) != 2*many+2 || !slices.Contains(deletes, "rome: delete configmaps default/many-7 (would be held after 20)") {
+		t.Errorf("deletes: got %d: %s", len(deletes), strings.Join(deletes, "\n"))
+	}
+	for class, module := range map[rehearse.Class]string{
+		rehearse.NeverTheSame: "random", rehearse.StopsHere: "chain", rehearse.Panics: "panics", rehearse.Refused: "raw",
+	} {
+		if found(report, class, module, "rome").Detail == "" {
+			t.Errorf("module %s in rome: there is no finding %s", module, class)
+		}
+	}
+	if strings.Contains(printed(t, report), "c2VzYW1l") {
+		t.Error("the report has the value of a Secret")
+	}
+}

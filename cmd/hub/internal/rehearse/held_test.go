@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rehearse_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/command"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/rehearse"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/internal/testkit"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// execute runs a command of a hub with modules, as its administrator.
+func (a *audited) execute(t *testing.T, modules []registry.Module, args ...string) (code int, out, problems string) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	args = append([]string{"hub"}, append(args, "--kubeconfig="+fileOf(t, a.hub))...)
+	code = command.Execute(t.Context(), command.Program{Args: args, Stdout: &stdout, Stderr: &stderr, Modules: modules, Stock: true})
+	return code, stdout.String(), stderr.String()
+}
+
+func fileOf(t *testing.T, c *fleet.Cluster) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), c.Name())
+	must(t, os.WriteFile(path, c.Kubeconfig(), 0o600))
+	return path
+}
+
+// as returns a connection of a ServiceAccount.
+func as(t *testing.T, c *fleet.Cluster, namespace, name string) *rest.Config {
+	t.Helper()
+	clients, err := kubernetes.NewForConfig(c.Config())
+	must(t, err)
+	token, err := clients.CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	must(t, err)
+	config := rest.AnonymousClientConfig(c.Config())
+	config.BearerToken = token.Status.Token
+	return config
+}
+
+// writer writes the ConfigMap settings in its remote and a report in the hub, with permissions that lack get.
+func writer() registry.Module {
+	return module("writer", func(ctx context.Context, p registry.Remote) error {
+		if err := p.HubClient.Create(ctx, configMap("report-"+string(p.Name), nil)); err != nil {
+			return err
+		}
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"data":{"size":"3"}}`))
+		return p.Client.Patch(ctx, configMap("settings", nil), patch)
+	}, rbacv1.PolicyRule{
+		APIGroups: []string{""}, Resources: []string{"configmaps", "pods"}, Verbs: []string{"create", "patch", "delete", "deletecollection"},
+	})
+}
+
+// Promise: the accounts of a rehearsal can change nothing, whatever the program does; without the policy it does not begin.
+func TestRun_HeldByPolicy(t *testing.T) {
+	t.Parallel()
+	a := newAudited(t, "oslo")
+	a.fill(t, "oslo")
+	modules := []registry.Module{writer()}
+	for _, args := range [][]string{
+		{"install", "--rehearsal", "--yes"},
+		{"register", "oslo", "--rehearsal", "--yes", "--cluster-kubeconfig=" + fileOf(t, a.remotes[0])},
+	} {
+		code, out, problems := a.execute(t, modules, args...)
+		testkit.Equal(t, code, 0, strings.Join(args, " ")+": "+out+problems)
+	}
+	expectHeld(t, as(t, a.remotes[0], "kube-system", "clusterfx-oslo-rehearsal"))
+	o := options(as(t, a.hub, roles.RehearsalNamespace, roles.RehearsalAccount), modules...)
+	o.Trust, o.Hub.CredentialsNamespace = false, "clusterfx-system"
+	var report *rehearse.Report
+	var err error
+	eventually(t, func() error { // An API server takes a moment to apply a policy.
+		report, err = rehearse.Run(t.Context(), o)
+		return err
+	})
+	t.Log(printed(t, report))
+	testkit.Equal(t, changes(report, "writer"), []string{
+		"oslo: create configmaps default/report-oslo", "oslo: change configmaps default/settings data.size=\"1\"->\"3\"",
+	}, "changes")
+	a.expectNoWrite(t)
+
+	asAdmin := o
+	asAdmin.Hub.Config = a.hub.Config()
+	_, err = rehearse.Run(t.Context(), asAdmin)
+	testkit.ErrorHas(t, err, "may get the Secrets of the hub", "--trust-observe")
+
+	binding := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: "clusterfx-oslo-rehearsal"}}
+	must(t, a.client["oslo"].Delete(t.Context(), binding))
+	eventually(t, func() error { // An API server takes a moment to notice.
+		report, err = rehearse.Run(t.Context(), o)
+		if err == nil && report.Verdict() != rehearse.Unheld {
+			err = errStillHeld
+		}
+		return err
+	})
+	testkit.Equal(t, len(report.Clusters), 0, "rehearsed Clusters")
+}
+
+var (
+	errStillHeld  = errors.New("the policy is still in force")
+	errNotCounted = errors.New("the Pod is not counted")
+)
+
+// expectHeld sends writes of all kinds with and without a dry run.
+func expectHeld(t *testing.T, config *rest.Config) {
+	t.Helper()
+	clients, err := kubernetes.NewForConfig(config)
+	must(t, err)
+	send := func(verb, path, body, query string) (code int) {
+		r := clients.CoreV1().RESTClient().Verb(verb).AbsPath(path).SetHeader("Content-Type", "application/json")
+		if verb == "PATCH" {
+			r = r.SetHeader("Content-Type", "application/merge-patch+json")
+		}
+		if query != "" {
+			r = r.Param("dryRun", query)
+		}
+		if body != "" {
+			r = r.Body([]byte(body))
+		}
+		r.Do(t.Context()).StatusCode(&code)
+		return code
+	}
+	const inDefault = "/api/v1/namespaces/default/"
+	for _, row := range []struct {
+		verb, path, body string
+		dry              bool // a dry run is accepted
+	}{
+		{"POST", inDefault + "configmaps", `{"metadata":{"name":"new"}}`, true},
+		{"PATCH", inDefault + "configmaps/settings", `{"data":{"a":"b"}}`, true},
+		{"DELETE", inDefault + "configmaps/settings", ``, true},
+		{"DELETE", inDefault + "configmaps", ``, true},
+		{"PATCH", inDefault + "pods/web", `{"metadata":{"labels":{"a":"b"}}}`, true},
+		{"POST", inDefault + "serviceaccounts/default/token", `{"kind":"TokenRequest","apiVersion":"authentication.k8s.io/v1"}`, false},
+		{"POST", inDefault + "pods/web/exec", ``, false},
+		{"GET", "/api/v1/nodes/n1/proxy/run", ``, false},
+		{"POST", "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies", `{"metadata":{"name":"mine"}}`, false},
+		{"DELETE", "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings/clusterfx-oslo-rehearsal", ``, false},
+	} {
+		if code := send(row.verb, row.path, row.body, ""); code != 403 && code != 422 {
+			t.Errorf("%s %s: got status %d, and must be refused", row.verb, row.path, code)
+		}
+		if code := send(row.verb, row.path, row.body, "All"); (code < 300) != row.dry {
+			t.Errorf("%s %s as a dry run: got status %d, want success %t", row.verb, row.path, code, row.dry)
+		}
+	}
+}

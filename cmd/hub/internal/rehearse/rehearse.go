@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rehearse
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
+	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
+)
+
+// Options say what to rehearse.
+type Options struct {
+	Hub process.Options
+	// Selector and PerLabel choose Clusters: of those that match, PerLabel[label] of each value of the label, and Max in all.
+	// Default: all of them.
+	Selector labels.Selector
+	PerLabel map[string]int
+	Max      int
+	// For bounds the rehearsal. Quiet is for how long an app at rest sends nothing new.
+	For, Quiet time.Duration
+	// Trust uses the Secrets and the accounts of the hub, without a policy that holds them.
+	Trust bool
+	// Cost adds requests and bytes, which vary, to the report.
+	Cost bool
+	// Progress is called with a line at times. Default: no call.
+	Progress func(format string, args ...any)
+}
+
+type rehearsal struct {
+	Options
+	hub     client.Client
+	live    http.RoundTripper // to the hub
+	metrics *prometheus.Registry
+
+	mu        sync.Mutex // protects the fields
+	recorders map[string]*recorder
+	clusters  []*subject
+	findings  []Finding
+}
+
+// Run rehearses, and returns the report, also when ctx ends before.
+func Run(ctx context.Context, o Options) (*Report, error) {
+	r := &rehearsal{Options: o, recorders: map[string]*recorder{}, metrics: prometheus.NewRegistry()}
+	if r.Progress == nil {
+		r.Progress = func(string, ...any) {}
+	}
+	if err := r.connect(); err != nil {
+		return nil, err
+	}
+	modules, out := rehearsable(o.Hub.Modules)
+	r.Hub.Modules, r.findings = modules, out
+	if err := r.holdHub(ctx); err != nil {
+		return nil, err
+	}
+	if err := r.choose(ctx); err != nil {
+		return nil, err
+	}
+	defer r.disconnect()
+	r.Progress("rehearsing %s with %s", count(len(r.clusters), "Cluster"), count(len(modules), "module"))
+	report := r.begin()
+	err := process.Rehearse(ctx, r.hubOptions(), process.Rehearsal{
+		Registry: &registry.Rehearsal{Hub: func(of registry.ClusterName, next http.RoundTripper) http.RoundTripper {
+			return r.recorder(string(of), true).over(next)
+		}},
+		Middleware: registry.Middleware{
+			Name: "rehearse", Order: math.MaxInt, Client: halved,
+			Transport: func(of registry.ClusterName, next http.RoundTripper) http.RoundTripper {
+				return r.recorder(string(of), false).over(next)
+			},
+		},
+		Run: func(ctx context.Context, remotes *registry.Registry) error {
+			r.play(ctx, remotes)
+			ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+			defer cancel()
+			r.finish(ending, remotes, report)
+			return nil
+		},
+	})
+	return report, err
+}
+
+func (r *rehearsal) connect() error {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), hubv1.AddToScheme(scheme)); err != nil {
+		return fmt.Errorf("build the scheme: %w", err)
+	}
+	var err error
+	if r.live, err = rest.TransportFor(r.Hub.Config); err != nil {
+		return fmt.Errorf("build the transport to the hub: %w", err)
+	}
+	r.hub, err = client.New(r.Hub.Config, client.Options{Scheme: scheme})
+	return err
+}
+
+func (r *rehearsal) disconnect() {
+	for _, s := range r.clusters {
+		s.transport.Close()
+	}
+}
+
+func (r *rehearsal) hubOptions() process.Options {
+	o := r.Hub
+	o.Registry.Replica, o.Registry.Metrics, o.Registry.AggregateMetrics = "rehearsal", r.metrics, false
+	o.Config = rest.CopyConfig(o.Config)
+	o.Config.UserAgent = "clusterfx/rehearsal"
+	return o
+}
+
+// halved leaves the running hub at least as much as the rehearsal takes.
+func halved(limits state.ClientLimits) state.ClientLimits {
+	limits.QPS, limits.Burst = limits.QPS/2, max(limits.Burst/2, 1)
+	return limits
+}
+
+func (r *rehearsal) recorder(cluster string, inHub bool) *recorder {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	name := cluster
+	if inHub {
+		name += "/hub"
+	}
+	rec := r.recorders[name]
+	if rec == nil {
+		rec = newRecorder(cluster, inHub)
+		r.recorders[name] = rec
+		if rec.live = r.live; !inHub {
+			i := slices.IndexFunc(r.clusters, func(s *subject) bool { return s.name == cluster })
+			rec.live = r.clusters[i].transport
+		}
+	}
+	return rec
+}
+
+// of returns the recorders of an app.
+func (r *rehearsal) of(cluster string) []*recorder {
+	return []*recorder{r.recorder(cluster, true), r.recorder(cluster, cluster == "")}
+}
+
+func (r *rehearsal) find(f Finding) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.findings = append(r.findings, f)
+}
+
+// rehearsable leaves out modules that change what no API server can dry-run.
+func rehearsable(all []registry.Module) (modules []registry.Module, out []Finding) {
+	for _, m := range all {
+		if what := m.Outside(); what != "" {
+			out = append(out, Finding{Module: m.Name(), Class: NotRehearsed, Detail: "it changes " + what})
+			continue
+		}
+		modules = append(modules, m)
+	}
+	return modules, out
+}

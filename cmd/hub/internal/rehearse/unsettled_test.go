@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rehearse_test
+
+import (
+	"context"
+	"crypto/rand"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/rehearse"
+	"github.com/clusterfx/clusterfx/internal/testkit"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// A module that hangs, or that creates other objects again and again, does not keep the others from a report.
+func TestRun_Unsettled(t *testing.T) {
+	t.Parallel()
+	a := newAudited(t, "oslo", "rome")
+	o := options(a.hub.Config(),
+		module("hangs", func(ctx context.Context, p registry.Remote) error {
+			if p.Name == "rome" {
+				<-ctx.Done()
+			}
+			return nil
+		}),
+		module("creates", func(ctx context.Context, p registry.Remote) error {
+			for p.Name == "rome" && ctx.Err() == nil {
+				if err := p.Client.Create(ctx, configMap("x-"+strings.ToLower(rand.Text()), nil)); err != nil {
+					return err
+				}
+			}
+			return p.Client.Create(ctx, configMap("one", nil))
+		}))
+	o.For = 8 * time.Second
+	report := run(t, o)
+	a.expectNoWrite(t)
+	testkit.Equal(t, changes(report, "creates")[0], "oslo: create configmaps default/one", "the change of the other remote")
+	if got := found(report, rehearse.NotAtRest, "", "rome").Detail; got == "" {
+		t.Error("rome is at rest")
+	}
+	if got := found(report, rehearse.NotAtRest, "", "oslo").Detail; got != "" {
+		t.Errorf("oslo: %s", got)
+	}
+}
+
+// An interrupted rehearsal reports what there is.
+func TestRun_Interrupted(t *testing.T) {
+	t.Parallel()
+	a := newAudited(t, "oslo")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	o := options(a.hub.Config(), module("interrupts", func(ctx context.Context, p registry.Remote) error {
+		err := p.Client.Create(ctx, configMap("one", nil))
+		cancel()
+		return err
+	}))
+	report, err := rehearse.Run(ctx, o)
+	must(t, err)
+	testkit.Equal(t, changes(report, "interrupts"), []string{"oslo: create configmaps default/one"}, "changes")
+	if found(report, rehearse.NotAtRest, "", "oslo").Detail == "" {
+		t.Error("the report does not say that it is not complete")
+	}
+}

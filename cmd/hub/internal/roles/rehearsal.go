@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package roles
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+)
+
+// RehearsalNamespace has the Secrets of rehearsals and their Job, and nothing of the hub.
+const RehearsalNamespace = hubv1.RehearsalNamespace
+
+// RehearsalAccount is the ServiceAccount of the Job.
+const RehearsalAccount = "clusterfx-rehearsal"
+
+// mayOnlyDryRun admits reviews, which change nothing. Kubernetes issues a token in a dry run, too.
+const mayOnlyDryRun = "request.operation != 'CONNECT' && !(has(request.subResource) && request.subResource == 'token') && (has(request.dryRun) && request.dryRun || " +
+	"request.resource.group in ['authorization.k8s.io', 'authentication.k8s.io'] && request.resource.resource.endsWith('reviews'))"
+
+// DryRunOnly returns a policy, and its binding, by which a ServiceAccount may only dry-run. Policies do not apply to
+// admissionregistration.k8s.io, aggregated APIs and impersonation: see Rehearsing.
+func DryRunOnly(meta metav1.ObjectMeta, namespace, account string) []client.Object {
+	fail, all := admissionv1.Fail, admissionv1.AllScopes
+	kind := func(kind string) metav1.TypeMeta {
+		return metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: kind}
+	}
+	everything := admissionv1.NamedRuleWithOperations{RuleWithOperations: admissionv1.RuleWithOperations{
+		Operations: []admissionv1.OperationType{admissionv1.OperationAll},
+		Rule:       admissionv1.Rule{APIGroups: []string{"*"}, APIVersions: []string{"*"}, Resources: []string{"*/*"}, Scope: &all},
+	}}
+	equivalent := admissionv1.Equivalent
+	return []client.Object{
+		&admissionv1.ValidatingAdmissionPolicy{TypeMeta: kind("ValidatingAdmissionPolicy"), ObjectMeta: meta, Spec: admissionv1.ValidatingAdmissionPolicySpec{
+			FailurePolicy:    &fail,
+			MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{everything}, MatchPolicy: &equivalent},
+			MatchConditions: []admissionv1.MatchCondition{{
+				Name: "rehearsal", Expression: fmt.Sprintf("request.userInfo.username == 'system:serviceaccount:%s:%s'", namespace, account),
+			}},
+			Validations: []admissionv1.Validation{{Expression: mayOnlyDryRun, Message: "the account of a rehearsal may only dry-run"}},
+		}},
+		&admissionv1.ValidatingAdmissionPolicyBinding{
+			TypeMeta: kind("ValidatingAdmissionPolicyBinding"), ObjectMeta: meta,
+			Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: meta.Name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}},
+		},
+	}
+}
+
+// Rehearsing returns what of these rules an account may have that a policy limits to dry runs, and that it may read what it writes.
+// unlimited are the aggregated groups, which ignore policies and may ignore dryRun.
+func Rehearsing(rules []rbacv1.PolicyRule, unlimited []string) ([]rbacv1.PolicyRule, error) {
+	var all []rbacv1.PolicyRule
+	for _, rule := range rules {
+		if len(rule.NonResourceURLs) > 0 {
+			if slices.Contains(rule.Verbs, "get") || slices.Contains(rule.Verbs, "*") {
+				all = append(all, rbacv1.PolicyRule{NonResourceURLs: rule.NonResourceURLs, Verbs: []string{"get"}})
+			}
+			continue
+		}
+		for _, group := range rule.APIGroups {
+			one := rbacv1.PolicyRule{APIGroups: []string{group}, ResourceNames: rule.ResourceNames}
+			one.Resources = limitable(rule.Resources)
+			one.Verbs = verbsOf(rule.Verbs, slices.Contains(unlimited, group))
+			switch {
+			case group == "*", group == "" && slices.ContainsFunc(rule.Resources, func(r string) bool { return strings.HasPrefix(r, "*") }):
+				return nil, fmt.Errorf("a module needs %v of the group %q, and a policy cannot limit all of that to dry runs: have it name "+
+					"groups and resources", rule.Resources, group)
+			case group == admissionv1.GroupName, len(one.Resources) == 0, len(one.Verbs) == 0:
+				continue
+			}
+			all = append(all, one)
+		}
+	}
+	return merged(all), nil
+}
+
+// limitable leaves out what leads past the API server: nodes/proxy opens the kubelet.
+func limitable(resources []string) []string {
+	var all []string
+	for _, r := range resources {
+		switch _, sub, _ := strings.Cut(r, "/"); sub {
+		case "proxy", "exec", "attach", "portforward", "token":
+		default:
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+func verbsOf(verbs []string, onlyReads bool) []string {
+	reads := []string{"get", "list", "watch"}
+	writes := []string{"create", "update", "patch", "delete", "deletecollection", "bind", "escalate"}
+	var all []string
+	for _, verb := range append(reads, writes...) {
+		if slices.Contains(verbs, verb) || slices.Contains(verbs, "*") && verb != "bind" && verb != "escalate" {
+			all = append(all, verb)
+		}
+	}
+	if onlyReads {
+		return slices.DeleteFunc(all, func(verb string) bool { return slices.Contains(writes, verb) })
+	}
+	if len(all) > 0 && !slices.Contains(all, "get") {
+		all = append([]string{"get"}, all...)
+	}
+	return all
+}
+
+// OwnAccount lets an account patch itself, by which it can be seen whether the policy is in force.
+func OwnAccount(account string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, ResourceNames: []string{account}, Verbs: []string{"get", "patch"}}
+}
