@@ -218,7 +218,7 @@ func crossRules() []rule {
 		{"a default burst counts too", "client: {qps: 1000}", "client: {qps: 1001}", limits},
 		{
 			"a tunnel has no proxy",
-			"{via: Direct, proxyURL: 'http://proxy:3128'}", "{via: Tunnel, proxyURL: 'http://proxy:3128'}",
+			"via: Direct\nproxyURL: http://proxy:3128", "via: Tunnel\nproxyURL: http://proxy:3128",
 			"spec: Invalid value: proxyURL has no effect with via: Tunnel; remove it",
 		},
 		{
