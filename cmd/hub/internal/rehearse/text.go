@@ -13,7 +13,7 @@ import (
 // Print writes the report for people.
 func (r *Report) Print(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "hub %s (%s), configuration %s\n", r.Version, r.Digest, r.Configuration)
+	fmt.Fprintf(&b, "version %s (%s), configuration %s\n", r.Version, r.Digest, r.Configuration)
 	fmt.Fprintf(&b, "%s rehearsed\n", count(len(r.Clusters), "Cluster"))
 	for i, c := range r.Changes {
 		if i == 0 || c.Cluster != r.Changes[i-1].Cluster {
