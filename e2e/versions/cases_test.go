@@ -94,7 +94,7 @@ func TestRules_becameStricter(t *testing.T) {
 	must(t, soon(t.Context(), func() error { // The rule is in force a moment later.
 		err := r.admin.Patch(t.Context(), order(shop), merge(`{"metadata":{"annotations":{"touched":"yes"}}}`), client.DryRunAll)
 		if err == nil || !strings.Contains(err.Error(), "spec.item") {
-			return fmt.Errorf("the rule is not in force: %v", err)
+			return fmt.Errorf("the rule is not in force, the dry run says %q", fmt.Sprint(err))
 		}
 		return nil
 	}))

@@ -60,7 +60,7 @@ func (r results) write(hubs []string) error {
 	if !ok || !closed {
 		return errors.New("docs/operating.md has no place for the table")
 	}
-	commit, err := exec.Command("git", "rev-parse", "--short=12", "HEAD").Output() //nolint:noctx // it asks nobody
+	commit, err := exec.Command("git", "rev-parse", "--short=12", "HEAD").Output()
 	if err != nil {
 		return err
 	}

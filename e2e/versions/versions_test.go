@@ -71,8 +71,12 @@ func testHub(t *testing.T, program, version string, versions []string) map[strin
 		}
 	}
 	for _, s := range []step{
-		{"registration", (*remote).register}, {"CRD and sync", (*remote).sync}, {"status", (*remote).status},
-		{"sync", (*remote).volumes}, {"rotation", (*remote).rotate}, {"hub check", (*remote).check},
+		{"registration", (*remote).register},
+		{"CRD and sync", (*remote).sync},
+		{"status", (*remote).status},
+		{"sync", (*remote).volumes},
+		{"rotation", (*remote).rotate},
+		{"hub check", (*remote).check},
 	} {
 		try(s)
 	}

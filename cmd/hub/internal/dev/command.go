@@ -226,6 +226,12 @@ func (o *options) validate(set *pflag.FlagSet) error {
 	if o.dataDir == "" {
 		errs = append(errs, errors.New("--data-dir is empty: name a folder"))
 	}
+	return errors.Join(append(errs, o.validateProvider(set))...)
+}
+
+// validateProvider checks the flags that depend on how the clusters run.
+func (o *options) validateProvider(set *pflag.FlagSet) error {
+	var errs []error
 	switch fleet.Provider(o.provider) {
 	case fleet.Processes:
 		if o.image != "" {
