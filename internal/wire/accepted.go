@@ -305,7 +305,7 @@ func (j *protobufJudge) end() error {
 	}
 	wrapped, err := open(j.kept)
 	if err != nil {
-		return nil // It is for the decoder to refuse.
+		return nil //nolint:nilerr // It is for the decoder to refuse.
 	}
 	if err := j.typed(metav1.TypeMeta{Kind: wrapped.Kind, APIVersion: wrapped.APIVersion}); err != nil {
 		return err

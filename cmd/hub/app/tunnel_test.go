@@ -39,7 +39,7 @@ func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	must(t, err)
-	defer l.Close()
+	must(t, l.Close())
 	return l.Addr().String()
 }
 
