@@ -135,7 +135,7 @@ func TestLinkerFlags(t *testing.T) {
 
 func TestKubernetesVersion(t *testing.T) {
 	t.Parallel()
-	all, err := kinds(".", []string{"all"})
+	all, err := kinds([]string{"all"})
 	if err != nil || len(all) != 7 {
 		t.Fatalf("there are the versions %v, want seven (%v)", all, err)
 	}
@@ -157,7 +157,7 @@ func TestKubernetesVersion(t *testing.T) {
 func TestKinds(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{"": "", "1.36": "", "1.31": "1.31", "v1.30.14 1.37": "1.30 1.37"} {
-		found, err := kinds(".", strings.Fields(args))
+		found, err := kinds(strings.Fields(args))
 		var got []string
 		for _, one := range found {
 			got = append(got, one.minor)
@@ -166,7 +166,7 @@ func TestKinds(t *testing.T) {
 			t.Errorf("%q: got %v (%v), want %q", args, got, err, want)
 		}
 	}
-	if _, err := kinds(".", []string{"1.29"}); err == nil || !strings.Contains(err.Error(), "1.30, 1.31") {
+	if _, err := kinds([]string{"1.29"}); err == nil || !strings.Contains(err.Error(), "1.30, 1.31") {
 		t.Errorf("got %v, want an error that names the versions", err)
 	}
 }

@@ -45,7 +45,7 @@ func main() {
 }
 
 func run(ctx context.Context, args []string, log io.Writer) error {
-	more, err := kinds(".", args)
+	more, err := kinds(args)
 	if err != nil {
 		return err
 	}

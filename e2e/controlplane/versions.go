@@ -16,8 +16,8 @@ const versionsDir = "versions"
 type kind struct{ minor, modfile string }
 
 // kinds are the versions for the arguments of the program, which are minors such as 1.31, or all.
-func kinds(dir string, args []string) ([]kind, error) {
-	files, err := filepath.Glob(filepath.Join(dir, versionsDir, "*.mod"))
+func kinds(args []string) ([]kind, error) {
+	files, err := filepath.Glob(filepath.Join(versionsDir, "*.mod"))
 	if err != nil {
 		return nil, err
 	}

@@ -45,7 +45,7 @@ The defects of the system that the registry follows:
 	D15  the roles that are shipped do not suffice:
 	     cmd/hub/app TestRBAC_IsEnough, TestRun_RefusesToStart
 	D16  a cache of writes outlives what was written:
-	     registry/internal/tests TestInformer_IsClientGos; registry TestRegistry_EndpointOfAnotherCluster
+	     registry/internal/cache TestInformer_IsClientGos; registry TestRegistry_EndpointOfAnotherCluster
 	D17  no component learns of clusters that come and go:
 	     registry TestSource, TestRegistry_SelectsModules
 	D18  the program runs inside an invoke of its own app:
