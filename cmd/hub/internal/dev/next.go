@@ -41,13 +41,17 @@ func (d *demo) printNext(context.Context) error {
 	if !d.verbose {
 		text += fmt.Sprintf("  hub's log    %s\n", d.folder.path(logFile))
 	}
+	deregisters := fmt.Sprintf("kubectl -n %s delete secret %s   # deregisters it a minute later", hubv1.DefaultNamespace, last)
+	if d.tunnel { // The Cluster is no child of its Secret.
+		deregisters = "kubectl delete fxc " + last
+	}
 	next := slices.Concat([]string{
 		"kubectl get clusters.clusterfx.dev -o wide",
 		fmt.Sprintf("%s check %s", self(d.program.Name), first),
 		fmt.Sprintf("kubectl get fxc %s -o jsonpath='{.status.inventory}'", first),
 		fmt.Sprintf("kubectl --context %s get nodes,pods -A", last),
 		fmt.Sprintf(`kubectl patch fxc %s --type merge -p '{"spec":{"state":"Paused"}}'`, last),
-		fmt.Sprintf("kubectl -n %s delete secret %s   # deregisters it a minute later", hubv1.DefaultNamespace, last),
+		deregisters,
 	}, d.nextOfReplicas(), d.nextOfSync(), d.nextOfNATS())
 	return d.terminal.Print("%s\n  try:  %s\n", text, strings.Join(next, "\n        "))
 }

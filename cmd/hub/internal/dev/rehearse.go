@@ -3,6 +3,7 @@
 package dev
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,7 +44,7 @@ func (d *demo) showRehearsal(ctx context.Context, config string) error {
 		args = append(args, "--config="+config)
 	}
 	d.terminal.Text("")
-	d.terminal.Step("rehearsing the hub, with %s", config)
+	d.terminal.Step("rehearsing the hub with %s", cmp.Or(config, "its own configuration"))
 	cmd := exec.CommandContext(ctx, self, args...)
 	cmd.Stdout, cmd.Stderr = d.program.Stdout, d.program.Stderr
 	var ended *exec.ExitError
