@@ -91,16 +91,22 @@ func (h *Hub) peers() map[string]Peer {
 	return h.o.Peers()
 }
 
-// keepRelay keeps the first of several that were made at the same time.
+// keepRelay keeps the first of several that were made at the same time, and closes another one.
 func (h *Hub) keepRelay(remote string, r *relay) (*relay, error) {
+	kept, err := h.placeRelay(remote, r)
+	if kept != r {
+		r.close()
+	}
+	return kept, err
+}
+
+func (h *Hub) placeRelay(remote string, r *relay) (*relay, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
-		go r.close()
 		return nil, net.ErrClosed
 	}
 	if first := h.relays[remote]; first != nil && !first.isOver() {
-		go r.close()
 		return first, nil
 	}
 	h.relays[remote] = r
@@ -132,11 +138,16 @@ func (h *Hub) ask(ctx context.Context, p Peer, remote string) (State, error) {
 	l := h.questions[p]
 	h.mu.Unlock()
 	if l == nil || l.isOver() {
-		var err error
-		if l, err = h.connectPeer(ctx, p); err != nil {
+		own, err := h.connectPeer(ctx, p)
+		if err != nil {
 			return State{}, err
 		}
-		h.keepQuestions(p, l)
+		if l = h.keepQuestions(p, own); l != own {
+			own.close()
+		}
+		if l == nil {
+			return State{}, net.ErrClosed
+		}
 	}
 	header, err := l.get(ctx, hasPath+remote)
 	if err != nil {
@@ -146,17 +157,21 @@ func (h *Hub) ask(ctx context.Context, p Peer, remote string) (State, error) {
 	return State{Connected: true, Version: versionIn(header), Key: header.Get(headerAgentKey), Since: since}, nil
 }
 
-// keepQuestions also forgets replicas that have gone.
-func (h *Hub) keepQuestions(p Peer, l *link) {
+// keepQuestions keeps the first of several links that were made at the same time, and none after the end of the hub. It also forgets
+// replicas that have gone.
+func (h *Hub) keepQuestions(p Peer, l *link) *link {
 	live := slices.Collect(maps.Values(h.peers()))
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
-		go l.close()
-		return
+		return nil
+	}
+	if first := h.questions[p]; first != nil && !first.isOver() {
+		return first
 	}
 	h.questions[p] = l
 	maps.DeleteFunc(h.questions, func(p Peer, l *link) bool { return l.isOver() && !slices.Contains(live, p) })
+	return l
 }
 
 func (h *Hub) connectPeer(ctx context.Context, p Peer) (*link, error) {

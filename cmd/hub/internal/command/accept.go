@@ -26,7 +26,7 @@ func newAccept(p Program) *cobra.Command {
 	var s *session
 	cmd := &cobra.Command{
 		Use:   "accept NAME FINGERPRINT",
-		Short: "Accept the agent of a remote that somebody else administers",
+		Short: "Accept the agent of a remote that another team administers",
 		Long: "Accept the agent of a remote, by the fingerprint of its key: the second half of a registration with register --export.\n" +
 			"Compare the fingerprint with the administrator of the remote by a way that you trust: whoever has the key of the\n" +
 			"agent can keep the hub from the remote, though not read or change what goes through.\n\n" +

@@ -102,7 +102,7 @@ func newRegister(p Program) *cobra.Command {
 	set.StringVar(&f.agent.Hub, "tunnel", "", "Address of the hub for an agent in the remote, as wss://hub.example.com: the hub cannot reach the remote. Default: it can")
 	set.StringVar(&f.agent.Namespace, "agent-namespace", enroll.AgentNamespace, "Namespace of the agent in the remote, which is created")
 	set.StringVar(&f.agent.Image, "agent-image", "", "Image of the agent. Default: that of the stock hub")
-	set.BoolVar(&f.export, "export", false, "With --tunnel, print the objects for the remote, for somebody who administers it (default false)")
+	set.BoolVar(&f.export, "export", false, "With --tunnel, print the objects for the remote, for its administrator (default false)")
 	set.BoolVar(&r.AllowHub, "allow-hub", false, "Register the hub's own cluster (default false)")
 	set.BoolVar(&r.Rehearsal, "rehearsal", false, "Make a second account for a registered Cluster, which may only dry-run, for the command rehearse (default false)")
 	bindPlace(cmd, &r.Place, &f.wait)

@@ -46,7 +46,7 @@ const (
 	annotationAgent = "clusterfx.dev/agent-namespace" // on the Secret in the hub
 )
 
-// objects returns the agent's objects, and the Job that makes its key if nobody else does. The Namespace is the first.
+// objects returns the agent's objects, and the Job that makes its key, if one is needed. The Namespace is the first.
 func (a *Agent) objects(owner, hubKey, server string, makesKey bool) ([]client.Object, error) {
 	to, err := hostPort(server)
 	if err != nil {

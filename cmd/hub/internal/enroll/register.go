@@ -13,8 +13,6 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -338,89 +336,6 @@ func (r *Registration) Plan() {
 	}
 }
 
-// waitReady prints the reason while the Cluster is not Ready. It fails at once for one that waiting does not change,
-// and after a short wait if that is older than the new credentials.
-func (r *Registration) waitReady(ctx context.Context, begin time.Time, stalled *stall) error {
-	if r.Timeout == 0 {
-		return nil
-	}
-	ctx, cancel := context.WithTimeoutCause(ctx, r.Timeout, ErrNotReady)
-	defer cancel()
-	last := ""
-	err := access.Poll(ctx, pollPeriod, func() (bool, error) {
-		now, err := reportOf(ctx, r.Hub, r.Name)
-		if err != nil {
-			return false, err
-		}
-		ready := now.ready.Status == metav1.ConditionTrue
-		if now.text() != last {
-			if last = now.text(); !ready {
-				r.Terminal.Step("%s", last)
-			}
-		}
-		return ready, stalled.ends(now)
-	})
-	switch {
-	case errors.Is(err, errStalled):
-		return fmt.Errorf("%w: %s", err, access.WithAdvice(last, "then run the same command again"))
-	case errors.Is(err, errUnchanged):
-		return fmt.Errorf("%w %s", err, access.WithAdvice(last, "then run the same command again; run it again, too, if the hub was away"))
-	case errors.Is(err, ErrNotReady):
-		return fmt.Errorf("%w after %s: %s", err, r.Timeout, access.WithAdvice(last, "hub check "+r.Name+" looks for the cause"))
-	case err == nil:
-		r.Terminal.Done("the Cluster is Ready after %s", time.Since(begin).Round(100*time.Millisecond))
-	}
-	return err
-}
-
 func describeRule(rule rbacv1.PolicyRule) string {
 	return access.Names(access.RightsOf([]rbacv1.PolicyRule{rule}))
-}
-
-type report struct {
-	ready metav1.Condition
-	// stalled: it takes a change of the Cluster, its Secret, the remote or the hub.
-	stalled bool
-}
-
-func (r report) text() string { return r.ready.Reason + ": " + r.ready.Message }
-
-func reportOf(ctx context.Context, hub *access.Cluster, name string) (report, error) {
-	var cluster hubv1.Cluster
-	pending := report{ready: metav1.Condition{Status: metav1.ConditionUnknown, Reason: hubv1.ReasonPending, Message: "Waiting for the hub"}}
-	if err := hub.Get(ctx, client.ObjectKey{Name: name}, &cluster); err != nil {
-		return pending, hub.Explain(err)
-	}
-	ready := meta.FindStatusCondition(cluster.Status.Conditions, hubv1.ConditionReady)
-	if ready == nil || cluster.Status.ObservedGeneration != cluster.Generation {
-		return pending, nil
-	}
-	return report{ready: *ready, stalled: meta.IsStatusConditionTrue(cluster.Status.Conditions, hubv1.ConditionStalled)}, nil
-}
-
-// stall tells a report on the new credentials from one on the previous.
-type stall struct {
-	// before is the report at the time since, when the credentials were written; empty for a new Cluster.
-	before report
-	since  time.Time
-}
-
-// judgement is how long a hub takes to judge new credentials. It writes nothing if the result is the same, so its
-// report looks like that of a hub that is down.
-const judgement = 10 * time.Second
-
-// ends returns nil while waiting helps, errStalled for the new credentials, errUnchanged if it may be the previous.
-func (s *stall) ends(now report) error {
-	if s.before.stalled && now.text() != s.before.text() {
-		s.before = report{} // The hub has judged.
-	}
-	switch {
-	case !now.stalled:
-		return nil
-	case !s.before.stalled:
-		return errStalled
-	case time.Since(s.since) >= judgement:
-		return errUnchanged
-	}
-	return nil
 }

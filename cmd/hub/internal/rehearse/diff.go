@@ -29,7 +29,7 @@ func (c change) String() string {
 	return text.String()
 }
 
-// ignored are fields that an API server sets, or that only say that somebody lives.
+// ignored are fields that an API server sets, or that are heartbeats.
 func ignored() []string {
 	return []string{
 		"metadata.creationTimestamp", "metadata.generation", "metadata.resourceVersion", "metadata.selfLink", "metadata.uid",

@@ -59,7 +59,7 @@ func Held(ctx context.Context, by http.RoundTripper, server string) error {
 	return nil
 }
 
-// holesIn returns an error if the account may do what no policy limits: act as somebody else, or change the policies.
+// holesIn returns an error if the account may do what no policy limits: impersonate, or change the policies.
 func holesIn(ctx context.Context, by http.RoundTripper, server string) error {
 	var all []authorizationv1.ResourceAttributes
 	for _, resource := range []string{"users", "groups", "serviceaccounts"} {

@@ -78,7 +78,7 @@ func writeOf(r *http.Request, info requestinfo.Info, sent []byte) (*write, error
 	w := &write{info: info, method: r.Method, path: r.URL.Path}
 	w.module = registry.ModuleOf(r.Context())
 	w.manager = cmp.Or(r.URL.Query().Get("fieldManager"), "-")
-	w.isPatch = r.Method == http.MethodPatch && r.Header.Get("Content-Type") != string("application/apply-patch+yaml")
+	w.isPatch = r.Method == http.MethodPatch && r.Header.Get("Content-Type") != "application/apply-patch+yaml"
 	w.deletes = r.Method == http.MethodDelete || info.Subresource == "eviction"
 	w.many = r.Method == http.MethodDelete && info.Name == ""
 	_, w.proven = deletes.EvidenceOf(r.Context())
