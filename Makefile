@@ -62,7 +62,7 @@ test test-examples test-all test-touched: export GORACE ?= atexit_sleep_ms=20
 # Fewer collections, for the compiler and the tests: memory for processor time. The lint of verify runs go vet.
 test test-examples test-all verify: export GOGC ?= 200
 # $(call nested,FLAGS) tests the nested modules.
-nested = @set -e; for m in $(filter-out .,$(MODULES)); do \
+nested = @set -e; for m in $(filter-out .,$(CODE)); do \
 		if [ -n "$$(find "$$m" -name '*_test.go')" ]; then (set -x; cd "$$m" && go test -vet=off $(1) ./...); fi; \
 	done
 

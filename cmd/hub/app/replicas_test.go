@@ -89,11 +89,14 @@ func TestRun_Standby(t *testing.T) {
 	second.LeaseDuration, second.RenewDeadline, second.HealthAddress = first.LeaseDuration, first.RenewDeadline, fleettest.FreeAddress(t)
 	h.run(second)
 	eventually(t, func() error { return get(t, second.HealthAddress, "readyz", http.StatusOK) })
-	for _, one := range remotes.HubParts() {
-		if one.State != state.ModuleStandby {
-			t.Errorf("a hub part on a standby is %+v", one)
+	eventually(t, func() error { // A replica is ready as soon as it stands by; its hub parts begin beside.
+		for _, one := range remotes.HubParts() {
+			if one.State != state.ModuleStandby {
+				return fmt.Errorf("a hub part on a standby is %+v", one)
+			}
 		}
-	}
+		return nil
+	})
 	written := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "written-by-the-second", Namespace: metav1.NamespaceDefault}}
 	testkit.ErrorIs(t, own.Create(t.Context(), written, client.DryRunAll), registry.ErrStandby, "a standby writes")
 	beside := h.options()
