@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/clusterfx/clusterfx/e2e/fault"
-	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
@@ -107,13 +106,7 @@ func TestAgent_reportsAnAPIServerThatIsAway(t *testing.T) {
 func TestHub_noticesACut(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, server())
-	door := s.door()
-	key := newKey(t)
-	s.accept(key, "edge")
-	a := s.agent(key)
-	a.Hub = "ws://" + door.Addr()
-	run(t, a)
-	s.waitConnected("edge", true)
+	door := s.behindDoor("edge")
 	c := s.client("edge")
 	watch := open(t, s, c, "/watch")
 	must(t, door.Set(fault.Refuse()))
@@ -164,13 +157,7 @@ func TestHub_stoppedReadersStopNoOther(t *testing.T) {
 func TestHub_dialEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, server())
-	door := s.door()
-	key := newKey(t)
-	s.accept(key, "edge")
-	a := s.agent(key)
-	a.Hub = "ws://" + door.Addr()
-	run(t, a)
-	s.waitConnected("edge", true)
+	door := s.behindDoor("edge")
 	must(t, door.Set(fault.Hold()))
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
@@ -275,39 +262,4 @@ func TestStream(t *testing.T) {
 			t.Errorf("got error %v", err)
 		}
 	})
-}
-
-// Promise: both sides notice within 20 s that the other is silent.
-func TestTunnel_noticesSilence(t *testing.T) {
-	t.Parallel()
-	fleettest.Slow(t, "./internal/tunnel TestHub_noticesACut")
-	for _, f := range []fault.Fault{fault.Blackhole(), fault.LoseAnswers(), fault.LoseRequests(), fault.Hold()} {
-		t.Run(f.String(), func(t *testing.T) {
-			t.Parallel()
-			s := newStand(t, server())
-			door := s.door()
-			key := newKey(t)
-			s.accept(key, "edge")
-			a := s.agent(key)
-			a.Hub = "ws://" + door.Addr()
-			run(t, a)
-			s.waitConnected("edge", true)
-			c := s.client("edge")
-			watch := open(t, s, c, "/watch")
-			begin := time.Now()
-			must(t, door.Set(f))
-			s.waitConnected("edge", false)
-			took := time.Since(begin)
-			if _, err := io.Copy(io.Discard, watch.Body); err == nil {
-				t.Error("a watch has ended without an error")
-			}
-			if took > sendPingAfter+pingTimeout+2*time.Second {
-				t.Errorf("the hub has noticed after %s", took)
-			}
-			must(t, door.Set(fault.Pass()))
-			begin = time.Now()
-			s.waitConnected("edge", true)
-			t.Logf("noticed after %s, back after %s", took, time.Since(begin))
-		})
-	}
 }
