@@ -5,6 +5,7 @@ package rehearse_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -82,7 +83,7 @@ func TestRun_HeldByPolicy(t *testing.T) {
 		code, out, problems := a.execute(t, modules, args...)
 		testkit.Equal(t, code, 0, strings.Join(args, " ")+": "+out+problems)
 	}
-	expectHeld(t, as(t, a.remotes[0], "kube-system", "clusterfx-oslo-rehearsal"))
+	a.expectHeld(t, as(t, a.remotes[0], "kube-system", "clusterfx-oslo-rehearsal"))
 	o := options(as(t, a.hub, roles.RehearsalNamespace, roles.RehearsalAccount), modules...)
 	o.Trust, o.Hub.CredentialsNamespace = false, "clusterfx-system"
 	var report *rehearse.Report
@@ -116,11 +117,13 @@ func TestRun_HeldByPolicy(t *testing.T) {
 
 var (
 	errStillHeld  = errors.New("the policy is still in force")
+	errNotAllowed = errors.New("the account has no permissions")
 	errNotCounted = errors.New("the Pod is not counted")
 )
 
-// expectHeld sends writes of all kinds with and without a dry run.
-func expectHeld(t *testing.T, config *rest.Config) {
+// expectHeld sends writes of all kinds, with and without a dry run, as the account of a rehearsal that has every permission: the policy
+// alone holds them. It cannot hold what is about policies themselves, to which the account has no permission.
+func (a *audited) expectHeld(t *testing.T, config *rest.Config) {
 	t.Helper()
 	clients, err := kubernetes.NewForConfig(config)
 	must(t, err)
@@ -138,7 +141,27 @@ func expectHeld(t *testing.T, config *rest.Config) {
 		r.Do(t.Context()).StatusCode(&code)
 		return code
 	}
+	const policies = "/apis/admissionregistration.k8s.io/v1/"
+	for path, verb := range map[string]string{
+		policies + "validatingadmissionpolicybindings/clusterfx-oslo-rehearsal": "DELETE",
+		policies + "validatingadmissionpolicies/clusterfx-oslo-rehearsal":       "PATCH",
+	} {
+		testkit.Equal(t, send(verb, path, "{}", ""), 403, verb+" "+path)
+	}
+	everything := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "rehearsals-may-do-everything"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "kube-system", Name: "clusterfx-oslo-rehearsal"}},
+	}
+	must(t, a.client["oslo"].Create(t.Context(), everything))
+	defer func() { must(t, a.client["oslo"].Delete(t.Context(), everything)) }()
 	const inDefault = "/api/v1/namespaces/default/"
+	eventually(t, func() error { // An API server takes a moment to know a permission.
+		if send("GET", inDefault+"secrets", "", "") != 200 {
+			return errNotAllowed
+		}
+		return nil
+	})
 	for _, row := range []struct {
 		verb, path, body string
 		dry              bool // a dry run is accepted
@@ -148,11 +171,18 @@ func expectHeld(t *testing.T, config *rest.Config) {
 		{"DELETE", inDefault + "configmaps/settings", ``, true},
 		{"DELETE", inDefault + "configmaps", ``, true},
 		{"PATCH", inDefault + "pods/web", `{"metadata":{"labels":{"a":"b"}}}`, true},
-		{"POST", inDefault + "serviceaccounts/default/token", `{"kind":"TokenRequest","apiVersion":"authentication.k8s.io/v1"}`, false},
+		{"PATCH", inDefault + "pods/web/status", `{"status":{"message":"changed"}}`, true},
+		{"PATCH", "/apis/apps/v1/namespaces/default/deployments/web/scale", `{"spec":{"replicas":7}}`, true},
+		{"POST", inDefault + "pods/web/eviction", `{"kind":"Eviction","apiVersion":"policy/v1","metadata":{"name":"web"}}`, true},
+		{"POST", inDefault + "pods/web/binding", `{"kind":"Binding","apiVersion":"v1","metadata":{"name":"web"},"target":{"kind":"Node","name":"n1"}}`, true},
+		{"POST", inDefault + "serviceaccounts/web/token", `{"kind":"TokenRequest","apiVersion":"authentication.k8s.io/v1","spec":{}}`, false},
 		{"POST", inDefault + "pods/web/exec", ``, false},
+		{"GET", inDefault + "pods/web/exec", ``, false},
+		{"POST", inDefault + "pods/web/portforward", ``, false},
+		{"GET", inDefault + "pods/web/portforward", ``, false},
+		{"POST", inDefault + "pods/web/proxy/x", ``, false},
+		{"GET", inDefault + "services/web/proxy/x", ``, false},
 		{"GET", "/api/v1/nodes/n1/proxy/run", ``, false},
-		{"POST", "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies", `{"metadata":{"name":"mine"}}`, false},
-		{"DELETE", "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings/clusterfx-oslo-rehearsal", ``, false},
 	} {
 		if code := send(row.verb, row.path, row.body, ""); code != 403 && code != 422 {
 			t.Errorf("%s %s: got status %d, and must be refused", row.verb, row.path, code)
@@ -161,4 +191,42 @@ func expectHeld(t *testing.T, config *rest.Config) {
 			t.Errorf("%s %s as a dry run: got status %d, want success %t", row.verb, row.path, code, row.dry)
 		}
 	}
+}
+
+// Promise: the exit status of hub rehearse says whether a version agrees, differs, or cannot be told; the report in JSON is
+// what -o json prints.
+func TestRehearse_ExitStatus(t *testing.T) {
+	t.Parallel()
+	a := newAudited(t, "oslo")
+	a.fill(t, "oslo")
+	rests := module("rests", func(context.Context, registry.Remote) error { return nil })
+	hangs := module("hangs", func(ctx context.Context, _ registry.Remote) error {
+		<-ctx.Done()
+		return nil
+	})
+	for _, row := range []struct {
+		module registry.Module
+		args   []string
+		want   rehearse.Verdict
+		says   string
+	}{
+		{rests, []string{"--trust-observe"}, rehearse.Agrees, "nothing would change"},
+		{writer(), []string{"--trust-observe"}, rehearse.Differs, "It differs: 2 changes"},
+		{hangs, []string{"--trust-observe", "--for=3s"}, rehearse.Unknown, "could not be told"},
+		{rests, nil, rehearse.Unknown, "may get the Secrets of the hub"},
+	} {
+		args := append([]string{"rehearse", "--quiet=1s", "--allow-cidr=127.0.0.0/8"}, row.args...)
+		code, out, problems := a.execute(t, []registry.Module{row.module}, args...)
+		testkit.Equal(t, code, int(row.want), strings.Join(args, " ")+": "+out+problems)
+		if !strings.Contains(out+problems, row.says) {
+			t.Errorf("%q is not in %s%s", row.says, out, problems)
+		}
+	}
+	code, out, problems := a.execute(t, []registry.Module{writer()}, "rehearse", "--quiet=1s", "--allow-cidr=127.0.0.0/8", "--trust-observe", "-o", "json")
+	var report rehearse.Report
+	must(t, json.Unmarshal([]byte(out), &report))
+	testkit.Equal(t, code, int(rehearse.Differs), problems)
+	testkit.Equal(t, len(report.Changes), 2, "changes")
+	testkit.Equal(t, report.Clusters, []string{"oslo"}, "Clusters")
+	a.expectNoWrite(t)
 }
