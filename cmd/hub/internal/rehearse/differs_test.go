@@ -5,9 +5,11 @@ package rehearse_test
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -27,6 +29,19 @@ import (
 func configMap(name string, data map[string]string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Data: data}
 }
+
+// recovers fails in its first try in each remote.
+func recovers() registry.Module {
+	var tried sync.Map
+	return module("recovers", func(_ context.Context, p registry.Remote) error {
+		if _, again := tried.LoadOrStore(p.Name, true); !again {
+			return errOnPurpose
+		}
+		return nil
+	})
+}
+
+var errOnPurpose = errors.New("on purpose")
 
 // misbehaving are modules that each do one thing that a rehearsal must tell.
 func misbehaving() []registry.Module {
@@ -75,6 +90,8 @@ func misbehaving() []registry.Module {
 			return p.Client.DeleteAllOf(ctx, &corev1.ServiceAccount{}, client.InNamespace("default"), client.MatchingLabels{"all": "of-us"})
 		}),
 		module("panics", func(context.Context, registry.Remote) error { panic("on purpose") }),
+		module("fails", func(context.Context, registry.Remote) error { return errOnPurpose }),
+		recovers(),
 		module("raw", raw),
 	}
 }
@@ -159,12 +176,13 @@ func TestRun_Misbehaving(t *testing.T) {
 		t.Errorf("deletes: got %d: %s", len(deletes), strings.Join(deletes, "\n"))
 	}
 	for class, module := range map[rehearse.Class]string{
-		rehearse.NeverTheSame: "random", rehearse.StopsHere: "chain", rehearse.Panics: "panics", rehearse.Refused: "raw",
+		rehearse.NeverTheSame: "random", rehearse.StopsHere: "chain", rehearse.Panics: "panics", rehearse.Refused: "raw", rehearse.Errors: "fails",
 	} {
 		if found(report, class, module, "rome").Detail == "" {
 			t.Errorf("module %s in rome: there is no finding %s", module, class)
 		}
 	}
+	testkit.Equal(t, found(report, rehearse.Errors, "recovers", "rome"), rehearse.Finding{}, "what failed once")
 	if strings.Contains(printed(t, report), "c2VzYW1l") {
 		t.Error("the report has the value of a Secret")
 	}

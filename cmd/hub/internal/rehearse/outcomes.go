@@ -11,27 +11,49 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// outcomes finds errors and panics of reconcilers in the metrics of the apps.
+// outcomes finds panics of reconcilers, and errors of their second round, in the metrics of the apps. What failed and then worked says
+// nothing about a version.
 func (r *rehearsal) outcomes() {
-	families, _ := r.metrics.Gather() // What there is beside an error will do.
-	for _, family := range families {
-		for _, m := range family.GetMetric() {
-			if m.GetCounter().GetValue() == 0 {
-				continue
-			}
-			labels := labelsOf(m)
-			f := Finding{Cluster: labels["cluster"], Module: labels["module"]}
-			switch {
-			case family.GetName() == "clusterfx_module_panics_total":
-				f.Class, f.Detail = Panics, "the module panicked"
-			case family.GetName() == "clusterfx_reconcile_total" && labels["result"] == "error":
-				f.Class, f.Detail = Errors, "a reconcile failed"
-			default:
-				continue
-			}
-			r.find(f)
+	for of, n := range r.counted("clusterfx_module_panics_total", "") {
+		if n > 0 {
+			r.find(Finding{Cluster: of.cluster, Module: of.module, Class: Panics, Detail: "the module panicked"})
 		}
 	}
+	for of, n := range r.failed() {
+		if n > r.failedBefore[of] {
+			r.find(Finding{Cluster: of.cluster, Module: of.module, Class: Errors, Detail: "a reconcile failed"})
+		}
+	}
+}
+
+// part is a module in one app.
+type part struct{ cluster, module string }
+
+func (r *rehearsal) failed() map[part]float64 { return r.counted("clusterfx_reconcile_total", "error") }
+
+// beginSecond notes the errors of an app so far.
+func (r *rehearsal) beginSecond(cluster string) {
+	for of, n := range r.failed() {
+		if of.cluster == cluster {
+			r.failedBefore[of] = n
+		}
+	}
+}
+
+func (r *rehearsal) counted(name, result string) map[part]float64 {
+	all := map[part]float64{}
+	families, _ := r.metrics.Gather() // What there is beside an error will do.
+	for _, family := range families {
+		if family.GetName() != name {
+			continue
+		}
+		for _, m := range family.GetMetric() {
+			if labels := labelsOf(m); labels["result"] == result {
+				all[part{labels["cluster"], labels["module"]}] += m.GetCounter().GetValue()
+			}
+		}
+	}
+	return all
 }
 
 func labelsOf(m *dto.Metric) map[string]string {

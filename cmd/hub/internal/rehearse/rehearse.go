@@ -49,6 +49,8 @@ type rehearsal struct {
 	live    http.RoundTripper // to the hub
 	metrics *prometheus.Registry
 
+	failedBefore map[part]float64 // errors of modules until their second round
+
 	mu        sync.Mutex // protects the fields
 	recorders map[string]*recorder
 	clusters  []*subject
@@ -57,7 +59,7 @@ type rehearsal struct {
 
 // Run rehearses, and returns the report, also when ctx ends before.
 func Run(ctx context.Context, o Options) (*Report, error) {
-	r := &rehearsal{Options: o, recorders: map[string]*recorder{}, metrics: prometheus.NewRegistry()}
+	r := &rehearsal{Options: o, recorders: map[string]*recorder{}, metrics: prometheus.NewRegistry(), failedBefore: map[part]float64{}}
 	if r.Progress == nil {
 		r.Progress = func(string, ...any) {}
 	}

@@ -96,6 +96,7 @@ func (r *rehearsal) advance(stages []*stage, remotes *registry.Registry) bool {
 		case s.repeated.IsZero():
 			if time.Since(latest) > settle {
 				s.repeated = time.Now()
+				r.beginSecond(s.name)
 				remotes.Repeat(registry.ClusterName(s.name))
 			}
 		case time.Since(latest) > r.Quiet && time.Since(s.repeated) > r.Quiet:
