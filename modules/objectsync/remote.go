@@ -36,6 +36,9 @@ type object = *unstructured.Unstructured
 
 // SetUp adds the pairs of all rules to the app of a remote.
 func SetUp(p Params) error {
+	if err := p.Manager.Add(&remains{params: p}); err != nil {
+		return err
+	}
 	limiter := syncer.NewStatusLimiter()
 	for _, r := range p.Config.Complete() {
 		one := &ruleInApp{Rule: r, params: p, cluster: string(p.Name), statuses: limiter}
