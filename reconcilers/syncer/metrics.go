@@ -15,6 +15,7 @@ type metrics struct {
 	writes     *prometheus.CounterVec
 	conflicts  *prometheus.CounterVec
 	fights     *prometheus.CounterVec
+	copies     []prometheus.Collector
 }
 
 const kindLabel = "kind"
@@ -43,9 +44,21 @@ func (m *metrics) own(kind string, count func() int) {
 		return
 	}
 	labels := prometheus.Labels{kindLabel: kind, "pair": m.pair["pair"]}
-	_ = m.registerer.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+	gauge := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "clusterfx_sync_copies", Help: "Copies that a pair has made and that exist.", ConstLabels: labels,
-	}, func() float64 { return float64(count()) }))
+	}, func() float64 { return float64(count()) })
+	if m.registerer.Register(gauge) == nil {
+		m.copies = append(m.copies, gauge)
+	}
+}
+
+func (m *metrics) close() {
+	if m.registerer == nil {
+		return
+	}
+	for _, one := range append(m.copies, m.writes, m.conflicts, m.fights) {
+		m.registerer.Unregister(one)
+	}
 }
 
 func (m *metrics) write(kind, direction string, v verb, err error) {
