@@ -48,8 +48,9 @@ type PairOptions struct {
 	// StatusLimiter limits the writes of status; the pairs of one remote share one, see NewStatusLimiter. Default:
 	// one per pair.
 	StatusLimiter *rate.Limiter
-	// Metrics receives the pair's metrics. Default: none.
+	// Metrics receives the pair's metrics, or Shared does with those of other pairs. Default: none.
 	Metrics prometheus.Registerer
+	Shared  *Metrics
 	// Cause has the limits of deletes for itself, with what it creates; see deletes.CausedBy. A delete that follows from an absence has
 	// none. Default: none.
 	Cause string
@@ -106,7 +107,7 @@ func NewPair(o PairOptions) (*Pair, error) {
 	return &Pair{options: o, metrics: m}, nil
 }
 
-// Close unregisters the metrics of a pair whose controllers have ended before their manager.
+// Close takes a pair whose work has ended out of PairOptions.Shared.
 func (p *Pair) Close() { p.metrics.close() }
 
 func (p *Pair) giveUp(ctx context.Context) (context.Context, bool, error) {
