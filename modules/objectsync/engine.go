@@ -41,14 +41,22 @@ const (
 )
 
 // SetUp follows the SyncRules of the hub in the app of a remote.
-func SetUp(p Params) error { return p.Manager.Add(newEngine(p)) }
+func SetUp(p Params) error {
+	metrics, err := syncer.NewMetrics(p.Metrics)
+	if err != nil {
+		return err
+	}
+	return p.Manager.Add(newEngine(p, metrics))
+}
 
 // engine is the remote part in one app: it has an entry for each rule that works there. A rule that lacks something, or fails, affects
 // its entry only.
 type engine struct {
 	params      Params
 	cluster     string
-	statuses    *rate.Limiter // limits the writes of status of all rules
+	shared      *shared
+	statuses    *rate.Limiter   // limits the writes of status of all rules
+	metrics     *syncer.Metrics // of all rules
 	hub, remote *registry.Reviews
 	rules       *hubobjects.Objects // set by Start
 	ctx         context.Context     //nolint:containedctx // Of Start: the life of all entries.
@@ -69,9 +77,9 @@ type edit struct {
 	first, last time.Time
 }
 
-func newEngine(p Params) *engine {
+func newEngine(p Params, metrics *syncer.Metrics) *engine {
 	return &engine{
-		params: p, cluster: string(p.Name), statuses: syncer.NewStatusLimiter(),
+		params: p, cluster: string(p.Name), shared: p.Shared, statuses: syncer.NewStatusLimiter(), metrics: metrics,
 		hub: registry.NewReviews(p.HubClient), remote: registry.NewReviews(p.Client),
 		entries: map[string]*entry{}, edits: map[string]edit{}, looked: map[string]int64{}, tables: map[tableKey]*table{},
 		used: map[need]time.Time{},
@@ -81,7 +89,7 @@ func newEngine(p Params) *engine {
 // Start owns the entries: it returns when they have ended.
 func (e *engine) Start(ctx context.Context) error {
 	e.ctx = ctx
-	defer e.end()
+	defer e.stop()
 	if !e.awaitRules(ctx) {
 		return nil
 	}
@@ -149,7 +157,7 @@ func (e *engine) all(ctx context.Context) []reconcile.Request {
 	return requests
 }
 
-func (e *engine) end() {
+func (e *engine) stop() {
 	e.mu.Lock()
 	all := slices.Collect(maps.Values(e.entries))
 	clear(e.entries)
@@ -174,11 +182,11 @@ func (e *engine) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 	rule, err := e.compile(found)
 	if err != nil {
 		e.replace(req.Name, nil)
-		e.params.Reports.set(req.Name, e.cluster, report{Generation: found.Generation})
+		e.shared.reports.set(req.Name, e.cluster, report{Generation: found.Generation})
 		return reconcile.Result{}, nil // The condition Valid says why.
 	}
 	if rule.IsTerminating {
-		return e.endRule(ctx, rule)
+		return e.end(ctx, rule, found)
 	}
 	now := e.entry(req.Name)
 	if wait := e.editedFor(now, rule, time.Now()); wait > 0 {
@@ -192,7 +200,7 @@ func (e *engine) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 	if !selected {
 		if left, err := e.hasCopies(ctx, rule); err != nil || !left {
 			e.replace(req.Name, nil)
-			e.params.Reports.forget(req.Name, e.cluster)
+			e.shared.reports.forget(req.Name, e.cluster)
 			return reconcile.Result{}, err
 		}
 	}
@@ -233,7 +241,7 @@ func (e *engine) keep(ctx context.Context, now *entry, allowed int64) (reconcile
 	case now.drains && now.isDrained():
 		e.replace(now.Name, nil)
 		e.note(now.Name, now.Generation)
-		e.params.Reports.forget(now.Name, e.cluster)
+		e.shared.reports.forget(now.Name, e.cluster)
 		return reconcile.Result{}, nil
 	case !now.takeRecheck():
 		return reconcile.Result{}, nil
@@ -258,7 +266,7 @@ func (e *engine) follow(ctx context.Context, rule rules.Rule, drains bool, allow
 		return reconcile.Result{}, err
 	}
 	if len(problems) == 0 {
-		if problems, err = next.open(ctx); err != nil {
+		if err = next.open(ctx); err != nil {
 			next.close()
 			return reconcile.Result{}, err
 		}
@@ -279,7 +287,7 @@ func (e *engine) lack(next *entry, problems map[hubv1.SyncProblemReason]string) 
 	idle.close()
 	e.replace(next.Name, idle)
 	e.release(next)
-	e.params.Reports.set(next.Name, e.cluster, report{Generation: next.Generation, Problems: problems})
+	e.shared.reports.set(next.Name, e.cluster, report{Generation: next.Generation, Problems: problems})
 	return reconcile.Result{RequeueAfter: wait.Jitter(lackAgain, 0.25)}
 }
 
@@ -318,7 +326,7 @@ func (e *engine) forget(rule string) {
 	delete(e.edits, rule)
 	delete(e.looked, rule)
 	e.mu.Unlock()
-	e.params.Reports.forget(rule, e.cluster)
+	e.shared.reports.forget(rule, e.cluster)
 }
 
 func (e *engine) note(rule string, generation int64) {
@@ -327,11 +335,11 @@ func (e *engine) note(rule string, generation int64) {
 	e.looked[rule] = generation
 }
 
-// endRule tells what a rule that is being deleted has made. Its remote may answer later.
-func (e *engine) endRule(ctx context.Context, rule rules.Rule) (reconcile.Result, error) {
+// end deals with what a rule that is being deleted has made.
+func (e *engine) end(ctx context.Context, rule rules.Rule, found *hubv1.SyncRule) (reconcile.Result, error) {
 	e.replace(rule.Name, nil)
-	err := (cleaner{rule: rule, at: placeOf(e.params), params: e.params}).end(ctx)
-	e.params.Reports.set(rule.Name, e.cluster, report{Generation: rule.Generation, Ended: err == nil})
+	err := endRule(ctx, e.params, rule, found)
+	e.shared.reports.set(rule.Name, e.cluster, report{Generation: rule.Generation, Ended: err == nil})
 	return reconcile.Result{}, err
 }
 
@@ -400,9 +408,9 @@ func (e *engine) removeInformer(ctx context.Context, n need) {
 }
 
 func (e *engine) compile(found *hubv1.SyncRule) (rules.Rule, error) {
-	rule, err := e.params.compiler().Compile(found)
+	rule, err := e.shared.rules.Compile(found)
 	if err != nil {
 		return rule, err
 	}
-	return rule, e.params.allows(rule)
+	return rule, rules.Allowed(rule, e.params.Config.Allow)
 }

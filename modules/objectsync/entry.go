@@ -278,7 +278,7 @@ func (e *entry) tell() {
 	}
 	e.mu.Unlock()
 	one.Copies = int64(e.opened.Copies())
-	e.params.Reports.set(e.Name, e.engine.cluster, one)
+	e.engine.shared.reports.set(e.Name, e.engine.cluster, one)
 }
 
 // requestProblems requests the objects with held deletes again.

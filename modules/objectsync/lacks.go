@@ -122,7 +122,7 @@ func (e *entry) review(ctx context.Context, hub, remote *meta.RESTMapping, found
 
 // remoteScopes are the namespaces that the Cluster is limited to.
 func (e *entry) remoteScopes() []string {
-	if limited := e.params.Namespaces(); len(limited) > 0 {
+	if limited := e.params.Namespaces; len(limited) > 0 {
 		return limited
 	}
 	return []string{metav1.NamespaceAll}

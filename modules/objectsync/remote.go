@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
@@ -214,7 +213,7 @@ func (e *entry) adopts(ctx context.Context, up, down object) bool {
 		return false
 	}
 	p, err := e.patcher.of(e)
-	return err == nil && e.Adopts(ctx, p, t.Metadata(up, client.ObjectKeyFromObject(down)), down)
+	return err == nil && e.Adopts(ctx, p, placeOf(e.params), t.Metadata(up, client.ObjectKeyFromObject(down)), down)
 }
 
 // takesOver: the copy is that of the same rule of a hub that this one replaces.
@@ -345,5 +344,3 @@ func (e *engine) hasCopies(ctx context.Context, r rules.Rule) (bool, error) {
 	e.note(r.Name, r.Generation)
 	return false, nil
 }
-
-var _ = hubv1.SyncHeld

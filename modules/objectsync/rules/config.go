@@ -254,5 +254,8 @@ func (r Rule) IsNamespaced() bool { return !r.Namespaces.isZero() }
 
 func (n Namespaces) isZero() bool { return len(n.Names) == 0 && n.Selector == nil && n.Template == "" }
 
+// HasFinalizers reports whether originals have a finalizer: those of the hub with one copy. Deletions in a remote are confirmed there.
+func (r Rule) HasFinalizers() bool { return r.From == FromHub && r.IsOneToOne() && r.Mode != Observe }
+
 // IsOneToOne reports whether each original has exactly one copy.
 func (r Rule) IsOneToOne() bool { return r.From == FromRemote || r.Namespaces.Template != "" }

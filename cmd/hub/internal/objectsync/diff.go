@@ -171,7 +171,7 @@ func (d *diff) place(ctx context.Context, up *unstructured.Unstructured) error {
 		case ours && of == key: // It was made meanwhile.
 			return d.existing(ctx, up, found)
 		case ours && translate.IsCopy(found): // The name belongs to the copy of another original.
-		case d.rule.Adopts(ctx, d.patcher, d.translator.Metadata(up, name), found):
+		case d.rule.Adopts(ctx, d.patcher, d.at, d.translator.Metadata(up, name), found):
 			return d.dryRun(ctx, write{action: Adopt, up: up, down: found, name: name})
 		default:
 			d.add(Blocked, found)
