@@ -7,9 +7,11 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/google/cel-go/cel"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Config is the operator's.
@@ -33,6 +35,23 @@ type Limits struct {
 
 // Rule copies objects of one kind. Its name is unique, and part of the marks: with a new name it is another rule.
 type Rule struct {
+	// UID and Generation are those of the SyncRule.
+	UID        types.UID `json:"-"`
+	Generation int64     `json:"-"`
+	// Clusters selects Clusters by labels. Default: all.
+	Clusters *metav1.LabelSelector `json:"-"`
+	// ObjectNames are names of originals. Default: all.
+	ObjectNames []string `json:"-"`
+	// KeepKeys and DropKeys are keys of labels and annotations that are copied although they are about one cluster, and that are not.
+	KeepKeys, DropKeys []string `json:"-"`
+	// DeletionPolicy is for copies when the rule is deleted. Default: Keep.
+	DeletionPolicy OnDeregister `json:"-"`
+	// TakeOver are ids of hubs whose copies become those of the rule.
+	TakeOver []string `json:"-"`
+	// IsTerminating says that the SyncRule is being deleted.
+	IsTerminating bool `json:"-"`
+
+	programs []cel.Program // of the patches, nil for a JSON Patch
 	// Name is a DNS label of at most 32 characters. Required.
 	Name string `json:"name"`
 	// From is the source. Required.
@@ -79,6 +98,8 @@ const (
 type Kind struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
+	// Resource is that of the API servers if it is empty.
+	Resource string `json:"-"`
 }
 
 // Namespaces has exactly one field set.
@@ -98,6 +119,8 @@ type To struct {
 	// Namespace of the copies must exist. It may contain {{cluster}}. Required for Translated if the kind has
 	// namespaces. Default: with Mirror the original's.
 	Namespace string `json:"namespace,omitempty"`
+	// CreateNamespace makes the namespaces of the copies in remotes that lack them.
+	CreateNamespace bool `json:"-"`
 }
 
 // Names is how copies are named.
@@ -146,6 +169,8 @@ type Mode string
 const (
 	// Enforce copies.
 	Enforce Mode = "Enforce"
+	// Create makes a copy whenever it is absent, and never changes it.
+	Create Mode = "Create"
 	// Observe only records what would be written.
 	Observe Mode = "Observe"
 )
@@ -200,6 +225,7 @@ func (r Rule) complete() Rule {
 	r.OnDeregister = cmp.Or(r.OnDeregister, Keep)
 	r.Adopt = cmp.Or(r.Adopt, Never)
 	r.Mode = cmp.Or(r.Mode, Enforce)
+	r.DeletionPolicy = cmp.Or(r.DeletionPolicy, Keep)
 	return r
 }
 

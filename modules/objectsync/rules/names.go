@@ -146,10 +146,10 @@ func IsReserved(key string) bool {
 	if !ok || prefix == "app.kubernetes.io" {
 		return false
 	}
-	for _, domain := range []string{hubv1.GroupName, "kubernetes.io", "k8s.io"} {
-		if prefix == domain || strings.HasSuffix(prefix, "."+domain) {
-			return true
-		}
-	}
-	return false
+	return isOf(key, hubv1.GroupName) || isOf(key, "kubernetes.io") || isOf(key, "k8s.io")
+}
+
+func isOf(key, domain string) bool {
+	prefix, _, ok := strings.Cut(key, "/")
+	return ok && (prefix == domain || strings.HasSuffix(prefix, "."+domain))
 }

@@ -30,8 +30,8 @@ var ErrPatch = errors.New("the patch does not fit the object")
 
 // Cluster is what patches know of one.
 type Cluster struct {
-	Name   string            // the name of the Cluster
-	Labels map[string]string // the labels of the Cluster
+	Name   string            `cel:"name"`   // the name of the Cluster
+	Labels map[string]string `cel:"labels"` // the labels of the Cluster
 }
 
 const (
@@ -52,7 +52,7 @@ func (r Rule) Patcher(c Cluster) (*Patcher, error) {
 		if !labels.SelectorFromSet(patch.When.MatchLabels).Matches(labels.Set(c.Labels)) {
 			continue
 		}
-		step, err := p.step(patch)
+		step, err := p.step(r, i)
 		if err != nil {
 			return nil, fmt.Errorf("patches[%d]: %w", i, err)
 		}
@@ -89,9 +89,10 @@ func (r Rule) Adopts(ctx context.Context, p *Patcher, copied, found *unstructure
 	return p.Apply(ctx, copied) == nil && len(contentOf(found)) > 0 && IsEqual(copied, found, r.Include...)
 }
 
-func (p *Patcher) step(patch Patch) (func(context.Context, map[string]any) (map[string]any, error), error) {
+func (p *Patcher) step(r Rule, i int) (func(context.Context, map[string]any) (map[string]any, error), error) {
+	patch := r.Patches[i]
 	if patch.CEL != "" {
-		return p.expression(patch)
+		return p.expression(patch, r.program(i))
 	}
 	operations, err := patch.operations()
 	if err != nil {
@@ -128,16 +129,17 @@ func (p Patch) operations() (jsonpatch.Patch, error) {
 	return jsonpatch.DecodePatch(text)
 }
 
-func (p *Patcher) expression(patch Patch) (func(context.Context, map[string]any) (map[string]any, error), error) {
-	program, err := compile(patch.CEL)
+func (p *Patcher) expression(
+	patch Patch, compiled func() (cel.Program, error),
+) (func(context.Context, map[string]any) (map[string]any, error), error) {
+	program, err := compiled()
 	if err != nil {
 		return nil, err
 	}
-	clusterLabels := map[string]any{}
-	for key, value := range p.cluster.Labels {
-		clusterLabels[key] = value
+	cluster := &Cluster{Name: p.cluster.Name, Labels: p.cluster.Labels}
+	if cluster.Labels == nil {
+		cluster.Labels = map[string]string{}
 	}
-	cluster := map[string]any{"name": p.cluster.Name, "labels": clusterLabels}
 	steps := pointer(patch.Path)
 	return func(ctx context.Context, obj map[string]any) (map[string]any, error) {
 		result, _, err := program.ContextEval(ctx, map[string]any{"cluster": cluster, "object": obj})
@@ -155,9 +157,20 @@ func (p *Patcher) expression(patch Patch) (func(context.Context, map[string]any)
 	}, nil
 }
 
+// program is compiled once for a Rule of Compile.
+func (r Rule) program(i int) func() (cel.Program, error) {
+	return func() (cel.Program, error) {
+		if i < len(r.programs) {
+			return r.programs[i], nil
+		}
+		return compile(r.Patches[i].CEL)
+	}
+}
+
 func compile(expression string) (cel.Program, error) {
 	env, err := cel.NewEnv(
-		cel.Variable("cluster", cel.MapType(cel.StringType, cel.DynType)), cel.Variable("object", cel.DynType),
+		ext.NativeTypes(reflect.TypeFor[*Cluster](), ext.ParseStructTags(true)),
+		cel.Variable("cluster", cel.ObjectType("rules.Cluster")), cel.Variable("object", cel.DynType),
 		cel.OptionalTypes(), ext.Strings(), ext.Encoders(),
 	)
 	if err != nil {

@@ -39,8 +39,11 @@ func Permissions(c Config) registry.ConfigRules {
 // IsServedByKubernetes reports a group whose kinds have no definitions.
 func IsServedByKubernetes(group string) bool { return clientgoscheme.Scheme.IsGroupRegistered(group) }
 
-// Resource is in the regular plural.
+// Resource is in the regular plural, if the rule does not say it.
 func (r Rule) Resource() string {
+	if r.Kind.Resource != "" {
+		return r.Kind.Resource
+	}
 	plural, _ := meta.UnsafeGuessKindToResource(r.GVK())
 	return plural.Resource
 }
