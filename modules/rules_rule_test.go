@@ -271,6 +271,6 @@ func TestRule_Adopts(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		testkit.Equal(t, c.rule.Adopts(t.Context(), q, c.copied, c.found), c.want, name)
+		testkit.Equal(t, c.rule.Adopts(t.Context(), q, rules.Place{HubID: "hub", Cluster: "a"}, c.copied, c.found), c.want, name)
 	}
 }

@@ -60,7 +60,7 @@ type SyncReplica struct {
 	// +kubebuilder:validation:Minimum=0
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// clusters is the number of Clusters whose app with the replica has taken notice of the rule.
+	// clusters is the number of selected Clusters that the replica runs.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Clusters *int32 `json:"clusters,omitempty"`
@@ -69,6 +69,11 @@ type SyncReplica struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Ready *int32 `json:"ready,omitempty"`
+
+	// unreachable is the number of those that have not followed it and cannot be reached.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Unreachable *int32 `json:"unreachable,omitempty"`
 
 	// ended is the number of those in which a rule that is being deleted has nothing left to do.
 	// +optional
@@ -96,7 +101,8 @@ type SyncReplica struct {
 	// +kubebuilder:validation:MaxItems=20
 	Problems []SyncProblem `json:"problems,omitempty"`
 
-	// unready are names of Clusters that have not followed the generation, at most 20.
+	// unready are names of Clusters that have not followed the generation, at most 20. Of a rule that is being deleted, those that
+	// have not ended.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=20

@@ -25,8 +25,9 @@ const (
 // Held asks for it. An operator writes it.
 const AnnotationAllowHeld = "clusterfx.dev/allow-held"
 
-// AnnotationKeptBy replaces the label of a copy that a rule with deletionPolicy or onDeregister Keep leaves behind: the mark that
-// the copy had. A rule of the same hub that gives the same original the same address takes it back. Only the hub writes it.
+// AnnotationKeptBy replaces the label of a copy that a deleted rule with deletionPolicy Keep leaves behind. A rule of the same hub that
+// gives the same original the same address takes the copy back; the annotation has no meaning on a copy with the label. Only the hub
+// writes it.
 const AnnotationKeptBy = "clusterfx.dev/kept-by"
 
 // FinalizerSyncRule keeps a SyncRule until what it has made in the remotes is dealt with, or written down in the status of their
@@ -107,7 +108,7 @@ const (
 type SyncEnd string
 
 const (
-	// SyncKeep leaves the copies, with an annotation in place of the label of a copy. It is the default.
+	// SyncKeep leaves the copies: of a deleted rule with an annotation in place of the label of a copy. It is the default.
 	SyncKeep SyncEnd = "Keep"
 
 	// SyncDelete deletes the copies.

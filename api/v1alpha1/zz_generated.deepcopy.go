@@ -522,6 +522,11 @@ func (in *SyncReplica) DeepCopyInto(out *SyncReplica) {
 		*out = new(int32)
 		**out = **in
 	}
+	if in.Unreachable != nil {
+		in, out := &in.Unreachable, &out.Unreachable
+		*out = new(int32)
+		**out = **in
+	}
 	if in.Ended != nil {
 		in, out := &in.Ended, &out.Ended
 		*out = new(int32)

@@ -17,7 +17,6 @@ import (
 
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
-	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/deletes"
 )
@@ -59,28 +58,11 @@ func (c cleaner) run(ctx context.Context) error {
 	return errors.Join(all...)
 }
 
-// deleteCopies lists in the hub only namespaces in which the module may delete.
 func (c cleaner) deleteCopies(ctx context.Context) error {
-	target, live, namespaces := c.params.Client, c.params.APIReader, []string{metav1.NamespaceAll}
 	if c.rule.From == rules.FromRemote {
-		target, live = c.params.HubClient, c.params.HubClient
 		ctx = deletes.OnPurpose(ctx, deletes.Confirmed("the removal of Cluster "+c.at.Cluster))
-		if known := c.rule.HubNamespaces(); len(known) > 0 {
-			namespaces = known
-		}
 	}
-	copies := client.MatchingLabels{c.rule.Identity(c.at).Keys().ManagedBy: c.rule.Tenant(c.at)}
-	var all []error
-	for _, namespace := range namespaces {
-		in := []client.ListOption{copies, client.InNamespace(namespace)}
-		all = append(all, c.each(ctx, live, in, func(one *metav1.PartialObjectMetadata) error {
-			if !translate.IsCopy(one) {
-				return nil
-			}
-			return client.IgnoreNotFound(target.Delete(ctx, one, client.Preconditions{UID: &one.UID, ResourceVersion: &one.ResourceVersion}))
-		}))
-	}
-	return errors.Join(all...)
+	return c.eachCopy(ctx, c.remove)
 }
 
 // each reads pages, and continues after an object that cannot be changed.

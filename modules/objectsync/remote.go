@@ -234,7 +234,7 @@ func (r *ruleInApp) adopts(ctx context.Context, up, down object) bool {
 		return false
 	}
 	p, err := r.patcher.of(r)
-	return err == nil && r.Adopts(ctx, p, t.Metadata(up, client.ObjectKeyFromObject(down)), down)
+	return err == nil && r.Adopts(ctx, p, placeOf(r.params), t.Metadata(up, client.ObjectKeyFromObject(down)), down)
 }
 
 type copier struct {

@@ -64,6 +64,33 @@ func (r Rule) Identity(at Place) syncer.Identity {
 // Finalizer is on the originals of a one-to-one rule.
 func (r Rule) Finalizer(at Place) string { return syncer.FinalizerOf(r.Identity(at)) }
 
+// KeptBy is the value of the annotation of copies that the rule has left: its name, and whose it was, of all rules of one source.
+func (r Rule) KeptBy(at Place) string {
+	source := at.HubID
+	if r.From == FromRemote {
+		source += "/" + at.Cluster
+	}
+	const digits = 20
+	return r.Name + "." + digest(string(r.From)+"/"+source, digits)
+}
+
+// takesBack reports whether found was left by a rule of this source, as the copy of the original that copied is of, at its address.
+func (r Rule) takesBack(at Place, copied, found *unstructured.Unstructured) bool {
+	_, by, _ := strings.Cut(found.GetAnnotations()[hubv1.AnnotationKeptBy], ".")
+	_, ours, _ := strings.Cut(r.KeptBy(at), ".")
+	keys := r.Identity(at).Keys()
+	if by != ours || found.GetLabels()[keys.ManagedBy] != "" {
+		return false
+	}
+	marks := found.GetAnnotations()
+	for _, key := range []string{keys.ObjectName, keys.ObjectNamespace, keys.HostName, keys.HostNamespace} {
+		if marks[key] != copied.GetAnnotations()[key] {
+			return false
+		}
+	}
+	return marks[keys.HostName] == found.GetName()
+}
+
 // RuleOfFinalizer returns the name of the rule from a hub, and false for any other finalizer.
 func RuleOfFinalizer(finalizer string) (string, bool) {
 	rest, ok := strings.CutPrefix(finalizer, translate.DefaultKeyPrefix+"/"+hubTenant)

@@ -496,6 +496,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: ready
       type:
         scalar: numeric
+    - name: unreachable
+      type:
+        scalar: numeric
     - name: unready
       type:
         list:

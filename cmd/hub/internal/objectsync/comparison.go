@@ -58,14 +58,15 @@ type comparison struct {
 	syncer.Preview
 	rule           rules.Rule
 	cluster        *hubv1.Cluster
+	at             rules.Place
 	source, target *side
 	patcher        *rules.Patcher
 	found          []Change
 }
 
-func (c *comparison) run(ctx context.Context, at rules.Place) (err error) {
-	c.Client, c.Kind, c.Identity, c.Exclude = c.target.all, c.rule.GVK(), c.rule.Identity(at), c.rule.Exclude
-	if c.Translator, err = translate.Bind(c.rule.Translator(at), c.Identity, c.Kind); err != nil {
+func (c *comparison) run(ctx context.Context) (err error) {
+	c.Client, c.Kind, c.Identity, c.Exclude = c.target.all, c.rule.GVK(), c.rule.Identity(c.at), c.rule.Exclude
+	if c.Translator, err = translate.Bind(c.rule.Translator(c.at), c.Identity, c.Kind); err != nil {
 		return err
 	}
 	if c.patcher, err = c.rule.Patcher(rules.Cluster{Name: c.cluster.Name, Labels: c.cluster.Labels}); err != nil {
@@ -169,7 +170,7 @@ func (c *comparison) original(ctx context.Context, up *unstructured.Unstructured
 		case isCopy:
 			return c.dryRun(ctx, Update, up, found, name)
 		case ours && translate.IsCopy(found): // The name belongs to the copy of another original.
-		case c.rule.Adopts(ctx, c.patcher, c.Translator.Metadata(up, name), found):
+		case c.rule.Adopts(ctx, c.patcher, c.at, c.Translator.Metadata(up, name), found):
 			return c.dryRun(ctx, Adopt, up, found, name)
 		default:
 			c.add(Blocked, found, "")

@@ -53,7 +53,7 @@ func (d *Diff) Run(ctx context.Context) ([]Change, error) {
 	asked.SetLimit(parallel)
 	for i := range clusters {
 		asked.Go(func() error {
-			one := &comparison{rule: d.Rule, cluster: &clusters[i]}
+			one := &comparison{rule: d.Rule, cluster: &clusters[i], at: rules.Place{HubID: d.HubID, Cluster: clusters[i].Name}}
 			if err := d.compare(ctx, one); err != nil {
 				one.found = append(one.found, Change{Cluster: clusters[i].Name, Err: err})
 			}
@@ -83,7 +83,7 @@ func (d *Diff) compare(ctx context.Context, one *comparison) error {
 	if d.Rule.From == rules.FromRemote {
 		one.source, one.target = one.target, one.source
 	}
-	return one.run(ctx, rules.Place{HubID: d.HubID, Cluster: one.cluster.Name})
+	return one.run(ctx)
 }
 
 type side struct {

@@ -11,10 +11,12 @@ type SyncReplicaApplyConfiguration struct {
 	Name *string `json:"name,omitempty"`
 	// observedGeneration is the generation of the rule that the numbers are about.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// clusters is the number of Clusters whose app with the replica has taken notice of the rule.
+	// clusters is the number of selected Clusters that the replica runs.
 	Clusters *int32 `json:"clusters,omitempty"`
 	// ready is the number of those that have followed the generation.
 	Ready *int32 `json:"ready,omitempty"`
+	// unreachable is the number of those that have not followed it and cannot be reached.
+	Unreachable *int32 `json:"unreachable,omitempty"`
 	// ended is the number of those in which a rule that is being deleted has nothing left to do.
 	Ended *int32 `json:"ended,omitempty"`
 	// originals is the number of selected originals, in all of these Clusters.
@@ -25,7 +27,8 @@ type SyncReplicaApplyConfiguration struct {
 	ProblemCount *int32 `json:"problemCount,omitempty"`
 	// problems are examples, sorted by Cluster and reason.
 	Problems []SyncProblemApplyConfiguration `json:"problems,omitempty"`
-	// unready are names of Clusters that have not followed the generation, at most 20.
+	// unready are names of Clusters that have not followed the generation, at most 20. Of a rule that is being deleted, those that
+	// have not ended.
 	Unready []string `json:"unready,omitempty"`
 }
 
@@ -64,6 +67,14 @@ func (b *SyncReplicaApplyConfiguration) WithClusters(value int32) *SyncReplicaAp
 // If called multiple times, the Ready field is set to the value of the last call.
 func (b *SyncReplicaApplyConfiguration) WithReady(value int32) *SyncReplicaApplyConfiguration {
 	b.Ready = &value
+	return b
+}
+
+// WithUnreachable sets the Unreachable field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Unreachable field is set to the value of the last call.
+func (b *SyncReplicaApplyConfiguration) WithUnreachable(value int32) *SyncReplicaApplyConfiguration {
+	b.Unreachable = &value
 	return b
 }
 
