@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 	"github.com/clusterfx/clusterfx/registry"
@@ -27,8 +28,18 @@ const pageSize = 500
 // would.
 func cleanup(p Params) registry.CleanupStep {
 	return registry.CleanupStep{Name: "sync/copies", Order: math.MaxInt, Run: func(ctx context.Context) error {
+		var list hubv1.SyncRuleList
+		if err := p.HubClient.List(ctx, &list); meta.IsNoMatchError(err) {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("list the SyncRules: %w", err)
+		}
 		var all []error
-		for _, r := range p.Config.Complete() {
+		for i := range list.Items {
+			r, err := rules.Compile(&list.Items[i])
+			if err != nil || !r.SelectsCluster(p.Labels()) {
+				continue
+			}
 			c := cleaner{rule: r, at: placeOf(p), params: p}
 			if err := c.run(ctx); err != nil {
 				all = append(all, fmt.Errorf("rule %s: %w", r.Name, err))

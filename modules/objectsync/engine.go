@@ -412,5 +412,5 @@ func (e *engine) compile(found *hubv1.SyncRule) (rules.Rule, error) {
 	if err != nil {
 		return rule, err
 	}
-	return rule, rules.Allowed(rule, e.params.Config.Allow)
+	return rule, e.params.Config.Allow.Check(rule)
 }

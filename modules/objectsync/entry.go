@@ -22,6 +22,7 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 	"github.com/clusterfx/clusterfx/registry/deletes"
 	"github.com/clusterfx/clusterfx/registry/hubobjects"
+	"github.com/clusterfx/clusterfx/registry/rbac"
 )
 
 // entry is a rule in one app, in one generation. It has no goroutine but that of its source in the hub.
@@ -37,6 +38,8 @@ type entry struct {
 
 	ctx    context.Context //nolint:containedctx // The life of the entry.
 	cancel context.CancelFunc
+
+	hubRules []rbac.NamespacedRules // what the rule needs in the hub, set by check
 
 	// Set by open.
 	patcher patcher

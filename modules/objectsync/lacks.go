@@ -102,7 +102,8 @@ func (e *entry) mapping(c client.Client, where string, found problems) (*meta.RE
 func (e *entry) review(ctx context.Context, hub, remote *meta.RESTMapping, found problems) error {
 	inHubs, inRemotes := e.Rule, e.Rule
 	inHubs.Kind.Resource, inRemotes.Kind.Resource = hub.Resource.Resource, remote.Resource.Resource
-	lacking, err := e.engine.hub.Lacking(ctx, inHubs.Permissions().Hub)
+	e.hubRules = inHubs.Permissions().Hub
+	lacking, err := e.engine.hub.Lacking(ctx, e.hubRules)
 	if err != nil {
 		return err
 	}

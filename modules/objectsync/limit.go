@@ -56,7 +56,7 @@ func newLimit(r *entry) (*limit, error) {
 	}
 	copies, err := r.params.HubObjects.Watch(hubobjects.Selection{
 		Object: emptyOf(r.GVK()), Labels: labels.NewSelector().Add(*exists), Namespaces: r.HubNamespaces(), Route: hubobjects.ByLabel(key),
-		Permissions: r.Permissions().Hub, Until: r.ctx,
+		Permissions: r.hubRules, Until: r.ctx,
 	}, id.Tenant)
 	if err != nil {
 		return nil, err

@@ -100,7 +100,7 @@ func (e *entry) needsNamespace(_ context.Context, up object) (object, error) {
 
 // hubSelection is the originals, or the namespace of the copies, and the same in all apps, which share an informer.
 func (e *entry) hubSelection() syncer.HubSelection {
-	s := syncer.HubSelection{Permissions: e.Permissions().Hub, Until: e.ctx}
+	s := syncer.HubSelection{Permissions: e.hubRules, Until: e.ctx}
 	if e.From == rules.FromRemote {
 		s.Namespaces = e.HubNamespaces()
 		return s
@@ -128,7 +128,7 @@ func (e *entry) watchNamespaces() (err error) {
 		return err
 	}
 	e.namespaces, err = e.params.HubObjects.Watch(hubobjects.Selection{
-		Object: namespaceMetadata(), Route: hubobjects.All(), Permissions: e.Permissions().Hub, Until: e.ctx, Refused: e.refused,
+		Object: namespaceMetadata(), Route: hubobjects.All(), Permissions: e.hubRules, Until: e.ctx, Refused: e.refused,
 	})
 	return err
 }

@@ -18,6 +18,8 @@ import (
 type Config struct {
 	// Rules default to none.
 	Rules []Rule `json:"rules,omitempty"`
+	// Allow says which rules the hub follows. Default: all but those with kinds and namespaces that have to be named.
+	Allow Allow `json:"allow,omitempty"`
 	// Limits bound what one remote may bring into the hub with one rule.
 	Limits Limits `json:"limits,omitzero"`
 	// AbandonAfter is how long a remote may be away, such as 72h, until the hub releases a deleted object whose only

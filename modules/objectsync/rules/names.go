@@ -127,6 +127,9 @@ func (r Rule) CheckNamespaces(cluster string) error {
 		if name != "" && (len(validation.IsDNS1123Label(name)) > 0 || !mayUse(name)) {
 			return fmt.Errorf("%w: %s", ErrNamespace, name)
 		}
+		if name != template && isOfKubernetes(name) {
+			return fmt.Errorf("%w: %s belongs to Kubernetes", ErrNamespace, name)
+		}
 	}
 	if i := slices.IndexFunc(r.TargetNamespaces(cluster), isOfKubernetes); i >= 0 && r.From == FromRemote {
 		return fmt.Errorf("%w: %s belongs to Kubernetes", ErrNamespace, r.TargetNamespaces(cluster)[i])

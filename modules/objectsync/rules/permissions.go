@@ -18,7 +18,11 @@ import (
 // Permissions returns exactly what the rule needs. Recording events in remotes is granted to every module.
 func (r Rule) Permissions() registry.ConfigRules {
 	if r.From == FromHub {
-		return registry.ConfigRules{Remote: r.asTarget(), Hub: r.hubAsSource()}
+		remote := r.asTarget()
+		if r.To.CreateNamespace && r.Mode != Observe {
+			remote = append(remote, namespaces("create"))
+		}
+		return registry.ConfigRules{Remote: remote, Hub: r.hubAsSource()}
 	}
 	found := registry.ConfigRules{Remote: r.asSource()}
 	for _, namespace := range r.hubScopes() {
@@ -72,9 +76,6 @@ func (r Rule) asTarget() []rbacv1.PolicyRule {
 	all := []rbacv1.PolicyRule{r.rule(r.Resource(), verbs...)}
 	if r.BringCRD && r.Mode != Observe {
 		all = append(all, definitions("get", "create"))
-	}
-	if r.To.CreateNamespace && r.Mode != Observe {
-		all = append(all, namespaces("create"))
 	}
 	return all
 }
