@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/deletes"
@@ -22,12 +23,21 @@ import (
 
 const pageSize = 500
 
-// cleanup deletes the copies of rules with onDeregister: Delete, and removes finalizers in the remote, since no pair
-// would.
+// cleanup deletes the copies of rules with onDeregister: Delete.
 func cleanup(p Params) registry.CleanupStep {
 	return registry.CleanupStep{Name: "sync/copies", Order: math.MaxInt, Run: func(ctx context.Context) error {
+		var list hubv1.SyncRuleList
+		if err := p.HubClient.List(ctx, &list); meta.IsNoMatchError(err) {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("list the SyncRules: %w", err)
+		}
 		var all []error
-		for _, r := range p.Config.Complete() {
+		for i := range list.Items {
+			r, err := rules.Compile(&list.Items[i])
+			if err != nil || !r.SelectsCluster(p.Labels()) {
+				continue
+			}
 			if err := newCleaner(p, r).run(ctx); err != nil {
 				all = append(all, fmt.Errorf("rule %s: %w", r.Name, err))
 			}
@@ -53,11 +63,10 @@ func newCleaner(p Params, r rules.Rule) cleaner {
 }
 
 func (c cleaner) run(ctx context.Context) error {
-	all := []error{c.releaseRemote(ctx)} // also in a rule that only observes now
 	if c.rule.OnDeregister == rules.Delete && c.rule.Mode != rules.Observe {
-		all = append(all, c.deleteCopies(ctx))
+		return c.deleteCopies(ctx)
 	}
-	return errors.Join(all...)
+	return nil
 }
 
 func (c cleaner) deleteCopies(ctx context.Context) error {

@@ -35,7 +35,6 @@ var Module = registry.NewModule(Name, registry.ModuleOptions{
 	Description: "Copies objects between the hub and remotes by SyncRules.",
 	Select:      registry.Selector{OnRequest: true},
 	Config:      registry.ConfigOf(rules.Defaults),
-	RulesOf:     registry.RulesOf(rules.Permissions),
 	HubRules: []rbacv1.PolicyRule{
 		hubRule("syncrules", "get", "list", "watch"), hubRule("syncrules/status", "patch"),
 		hubRule("clusters", "get"), hubRule("clusters/status", "patch"), definitionsOfRules(),

@@ -84,6 +84,9 @@ func (s Selector) Selects(obj metav1.Object) bool {
 	case s.byLabels == nil:
 		return s.namespaces[namespace]
 	}
+	if isOfKubernetes(namespace) {
+		return false
+	}
 	found, ok := s.labelsOf(namespace)
 	return ok && s.byLabels.Matches(labels.Set(found))
 }
