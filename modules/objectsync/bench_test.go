@@ -29,7 +29,7 @@ func BenchmarkLimit(b *testing.B) {
 	for _, qps := range []int32{50, 0, 1000, 10_000} {
 		b.Run(fmt.Sprint("qps=", qps), func(b *testing.B) {
 			for range b.N {
-				hub := hubtest.New(b, hubtest.Modules(objectsync.Module), remoteRules(b, rulesOf(b, limits)...))
+				hub := hubtest.New(b, hubtest.Modules(objectsync.Module, objectsync.RulesModule), remoteRules(b, rulesOf(b, limits)...))
 				create(hub, rulesOf(b, limits))
 				hub.Create(namespace("many", nil))
 				fill(b, hub, objects)

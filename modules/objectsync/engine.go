@@ -4,6 +4,7 @@ package objectsync
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strconv"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -46,7 +48,7 @@ func SetUp(p Params) error {
 	if err != nil {
 		return err
 	}
-	return p.Manager.Add(newEngine(p, metrics))
+	return errors.Join(p.Manager.Add(newEngine(p, metrics)), p.Manager.Add(&remains{params: p}))
 }
 
 // engine is the remote part in one app: it has an entry for each rule that works there. A rule that lacks something, or fails, affects
@@ -177,6 +179,9 @@ func (e *engine) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 	}
 	if err != nil { // It was not seen to end: nobody knows what is meant for its copies, so they stay.
 		e.forget(req.Name)
+		return reconcile.Result{}, nil
+	}
+	if !controllerutil.ContainsFinalizer(found, hubv1.FinalizerSyncRule) { // Its end could be missed. It is about to have one, or has ended.
 		return reconcile.Result{}, nil
 	}
 	rule, err := e.compile(found)
@@ -412,7 +417,7 @@ func (e *engine) removeInformer(ctx context.Context, n need) {
 
 func (e *engine) compile(found *hubv1.SyncRule) (rules.Rule, error) {
 	rule, err := e.shared.rules.Compile(found)
-	if err != nil {
+	if err != nil || rule.IsTerminating {
 		return rule, err
 	}
 	return rule, e.params.Config.Allow.Check(rule)
