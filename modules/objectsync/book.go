@@ -67,7 +67,3 @@ func (b book) abandon(cluster map[string]string) (time.Duration, bool) {
 	}
 	return c.Abandon()
 }
-
-func holds(r rules.Rule) bool {
-	return r.From == rules.FromHub && r.IsOneToOne() && r.Mode == rules.Enforce
-}

@@ -9,7 +9,6 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,39 +16,22 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/internal/evidence"
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
-	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
 	"github.com/clusterfx/clusterfx/registry/deletes"
 )
 
-// endRule deals with what a rule that is being deleted has made in the remote of an app: its copies, by the deletionPolicy, and its
-// finalizers there. It is called again until it returns nil, while nothing else of the rule works. A definition of SyncRules that is
+// endRule deals with what a rule that is being deleted has made in the remote of an app, or from there: its copies, by the
+// deletionPolicy. It is called again until it returns nil, while nothing else of the rule works. A definition of SyncRules that is
 // being deleted takes all rules with it, and is no reason to touch a copy: then the error matches evidence.ErrNone.
 func endRule(ctx context.Context, p Params, r rules.Rule, terminating *hubv1.SyncRule) error {
 	hub := evidence.Place{Reader: p.HubClient, Mapper: p.HubClient.RESTMapper()}
 	if err := hub.OnPurpose(ctx, hubv1.GroupVersion.WithKind("SyncRule"), terminating); err != nil {
 		return fmt.Errorf("judge the deletion of rule %s: %w", r.Name, err)
 	}
-	return newCleaner(p, r).end(deletes.OnPurpose(ctx, deletes.Terminating(terminating)))
+	return newCleaner(p, r).endCopies(deletes.OnPurpose(ctx, deletes.Terminating(terminating)))
 }
 
-// end is declared if the context says why.
-func (c cleaner) end(ctx context.Context) error {
-	return errors.Join(c.releaseRemote(ctx), c.endCopies(ctx))
-}
-
-// releaseRemote removes the finalizers of a rule from remotes, since no pair would.
-func (c cleaner) releaseRemote(ctx context.Context) error {
-	if c.rule.From != rules.FromRemote {
-		return nil
-	}
-	err := syncer.ReleaseAll(ctx, c.params.Remote, c.rule.Identity(c.at), c.rule.GVK())
-	if meta.IsNoMatchError(err) {
-		return nil
-	}
-	return err
-}
-
+// endCopies is declared if the context says why.
 func (c cleaner) endCopies(ctx context.Context) error {
 	if c.rule.DeletionPolicy == rules.Delete {
 		return c.eachCopy(ctx, c.remove)

@@ -73,7 +73,7 @@ func (r *releaser) rules(ctx context.Context) ([]rules.Rule, error) {
 	var found []rules.Rule
 	for i := range all.Items {
 		one, err := rules.Compile(&all.Items[i])
-		if err == nil && one.GVK() == r.kind && holds(one) {
+		if err == nil && one.GVK() == r.kind && one.HasFinalizers() {
 			found = append(found, one)
 		}
 	}

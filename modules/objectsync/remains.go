@@ -74,9 +74,6 @@ func (r *remains) endOne(ctx context.Context, one hubv1.SyncRemains) error {
 		Kind: rules.Kind{APIVersion: one.Kind.APIVersion, Kind: one.Kind.Kind, Resource: one.Kind.Resource}, IsTerminating: true,
 	})
 	c.at.HubID = one.HubID
-	if one.From == hubv1.SyncFromRemote { // The hub has dealt with the copies.
-		return c.releaseRemote(ctx)
-	}
 	return c.endCopies(deletes.CausedBy(ctx, "rule "+one.Rule))
 }
 

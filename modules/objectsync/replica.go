@@ -165,6 +165,10 @@ func (r *reporter) entryOf(rule *hubv1.SyncRule) (entry *hubv1.SyncReplica, isWh
 		if isSelected(compiled, one) {
 			sum.add(one)
 		}
+		delete(sum.said, string(one.Name))
+	}
+	for gone := range sum.said { // Another replica runs it now, or it does not exist.
+		r.shared.reports.forget(rule.Name, gone)
 	}
 	return sum.entry(r.params.Options.Replica), sum.waiting() == 0
 }

@@ -44,7 +44,11 @@ func (r *ruleReconciler) end(ctx context.Context, rule rules.Rule, s *standing) 
 		return ctrl.Result{RequeueAfter: lookAgain}, nil
 	}
 	for _, c := range s.unended() {
-		if err := errors.Join(r.endInHub(ctx, c, rule, s.rule), r.writeRemains(ctx, c, rule)); err != nil {
+		end := r.writeRemains
+		if rule.From == rules.FromRemote {
+			end = r.endInHub
+		}
+		if err := end(ctx, c, rule, s.rule); err != nil {
 			return ctrl.Result{}, err
 		}
 	}
@@ -65,16 +69,13 @@ func (s *standing) unended() []*hubv1.Cluster {
 
 // endInHub deals with the copies of a remote that does not respond.
 func (r *ruleReconciler) endInHub(ctx context.Context, of *hubv1.Cluster, rule rules.Rule, terminating *hubv1.SyncRule) error {
-	if rule.From != rules.FromRemote {
-		return nil
-	}
 	c := cleaner{
 		rule: rule, at: rules.Place{HubID: r.params.Options.HubID, Cluster: of.Name}, live: r.params.APIReader, target: r.params.Client,
 	}
 	return c.endCopies(deletes.OnPurpose(ctx, deletes.Terminating(terminating)))
 }
 
-func (r *ruleReconciler) writeRemains(ctx context.Context, of *hubv1.Cluster, rule rules.Rule) error {
+func (r *ruleReconciler) writeRemains(ctx context.Context, of *hubv1.Cluster, rule rules.Rule, _ *hubv1.SyncRule) error {
 	before := &hubv1.Cluster{}
 	if err := r.params.APIReader.Get(ctx, client.ObjectKeyFromObject(of), before); err != nil {
 		return client.IgnoreNotFound(err)

@@ -100,7 +100,7 @@ func (r *ruleReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	var later time.Duration
-	if invalid == nil && holds(compiled) {
+	if invalid == nil && compiled.HasFinalizers() {
 		if err := r.releasers.ensure(compiled.GVK()); err != nil {
 			r.params.Logger.V(1).Info("Failed to watch the originals of a rule for their end", "rule", rule.Name, "error", err.Error())
 			later = lookAgain
@@ -119,6 +119,9 @@ func (r *ruleReconciler) standing(ctx context.Context, rule *hubv1.SyncRule, com
 	}
 	live := map[string]bool{r.params.Options.Replica: true}
 	s := &standing{rule: rule, invalid: invalid}
+	if invalid == nil && !compiled.IsTerminating {
+		s.refused = r.book.config.Allow.Check(compiled)
+	}
 	for i := range clusters.Items {
 		c := &clusters.Items[i]
 		live[c.Status.Runner.Name] = true
