@@ -242,6 +242,9 @@ func (e *engine) keep(ctx context.Context, now *entry, allowed int64) (reconcile
 	}
 	switch {
 	case now.lacks():
+		if wait := lackAgain - time.Since(now.began); wait > 0 { // An event of the rule, such as a write of its status.
+			return reconcile.Result{RequeueAfter: wait}, nil
+		}
 		return e.follow(ctx, now.Rule, now.drains, allowed)
 	case now.drains && now.isDrained():
 		e.replace(now.Name, nil)

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
@@ -129,8 +130,12 @@ func (f *rbacFlags) printRules(cmd *cobra.Command, s *session) error {
 			if err != nil {
 				return err
 			}
-			if err := roles.FindResource(hub, &r); err != nil {
-				return err
+			mapper, err := apiutil.NewDynamicRESTMapper(hub.Config, hub.HTTP)
+			if err == nil {
+				err = roles.FindResource(mapper, &r)
+			}
+			if err != nil {
+				return hub.Explain(err)
 			}
 		}
 		if f.side == "hub" {

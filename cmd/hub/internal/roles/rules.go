@@ -14,10 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 	"github.com/clusterfx/clusterfx/registry/rbac"
 )
@@ -71,18 +69,14 @@ func RulesIn(objects []*unstructured.Unstructured) ([]rules.Rule, error) {
 	return all, nil
 }
 
-// FindResource has the hub's API server name the resource of the rule's kind.
-func FindResource(hub *access.Cluster, r *rules.Rule) error {
-	mapper, err := apiutil.NewDynamicRESTMapper(hub.Config, hub.HTTP)
-	if err != nil {
-		return hub.Explain(err)
+// FindResource has an API server name the resource of the rule's kind, unless the rule does.
+func FindResource(of meta.RESTMapper, r *rules.Rule) error {
+	if r.Kind.Resource != "" {
+		return nil
 	}
-	found, err := mapper.RESTMapping(r.GVK().GroupKind(), r.GVK().Version)
-	if meta.IsNoMatchError(err) {
-		return fmt.Errorf("SyncRule %s: %s does not serve %s of %s: name kind.resource", r.Name, hub.What, r.Kind.Kind, r.Kind.APIVersion)
-	}
+	found, err := of.RESTMapping(r.GVK().GroupKind(), r.GVK().Version)
 	if err != nil {
-		return hub.Explain(err)
+		return fmt.Errorf("SyncRule %s: name kind.resource, since the hub's cluster does not: %w", r.Name, err)
 	}
 	r.Kind.Resource = found.Resource.Resource
 	return nil

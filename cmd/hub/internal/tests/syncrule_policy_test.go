@@ -4,6 +4,8 @@ package tests
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/diagnose"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
@@ -68,8 +71,14 @@ func TestSyncRulePolicy(t *testing.T) {
 	t.Parallel()
 	hub := fleettest.Cluster(t, "authors")
 	admin := clientFor(t, hub)
-	fleettest.InstallCRDs(t, hub.Config())
+	d := newDiagnosed(t, "authors")
+	if _, text := d.finds("policy"); !strings.Contains(text, "there is no policy clusterfx-syncrules") {
+		t.Errorf("without the policy, hub check says %s", text)
+	}
 	must(t, install.Apply(t.Context(), admin, kustomize(t, "admission"), install.ApplyOptions{}))
+	if levels, text := d.finds("policy"); !slices.Equal(levels, []diagnose.Level{diagnose.OK}) {
+		t.Errorf("with the policy, hub check says %s", text)
+	}
 	for _, name := range []string{"shop", "other"} {
 		must(t, admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 	}
