@@ -11,7 +11,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/clusterfx/clusterfx/internal/testkit"
-	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 )
 
 // lines returns permissions as text, one for each rule.
@@ -42,7 +41,7 @@ func TestPermissions(t *testing.T) {
 			hub:    []string{"source /configmaps: " + reads, "source events.k8s.io/events: create"},
 		},
 		"one-to-one": {
-			rule:   []string{`namespaces: {template: "tenant-{{cluster}}"}`, "status: true", "onTargetDeletion: Propagate"},
+			rule:   []string{`namespaces: {template: "tenant-{{cluster}}"}`, "status: Return", "onTargetDeletion: Propagate"},
 			remote: []string{"/configmaps: " + copies},
 			hub: []string{
 				"/configmaps: " + reads + " patch delete", "/configmaps/status: patch", "events.k8s.io/events: create",
@@ -50,7 +49,7 @@ func TestPermissions(t *testing.T) {
 			},
 		},
 		"custom resources": {
-			rule:   []string{"kind: {apiVersion: example.com/v1, kind: Policy}", "namespaces: {selector: {}}", "bringCRD: true"},
+			rule:   []string{"kind: {apiVersion: example.com/v1, kind: Policy}", "namespaces: {selector: {}}", "bringCRD: IfAbsent"},
 			remote: []string{"example.com/policies: " + copies, "apiextensions.k8s.io/customresourcedefinitions: get create"},
 			hub: []string{
 				"example.com/policies: " + reads, "events.k8s.io/events: create",
@@ -63,12 +62,12 @@ func TestPermissions(t *testing.T) {
 			hub:    []string{"storage.k8s.io/storageclasses: " + reads, "default events.k8s.io/events: create"},
 		},
 		"from remotes": {
-			rule:   []string{"from: Remote", "namespaces: {selector: {}}", "to: {names: Translated, namespace: inbox}"},
+			rule:   []string{"from: Remote", "namespaces: {selector: {}}", "to: {naming: Translated, namespace: inbox}"},
 			remote: []string{"/configmaps: " + reads + " patch", "/namespaces: list watch"},
 			hub:    []string{"inbox /configmaps: " + copies},
 		},
 		"from remotes to a namespace for each": {
-			rule:   []string{"from: Remote", `to: {names: Mirror, namespace: "from-{{cluster}}"}`},
+			rule:   []string{"from: Remote", `to: {naming: Mirror, namespace: "from-{{cluster}}"}`},
 			remote: []string{"/configmaps: " + reads + " patch"},
 			hub:    []string{"/configmaps: " + copies},
 		},
@@ -80,9 +79,7 @@ func TestPermissions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			config := decode(t, one(c.rule...))
-			testkit.Must(t, config.Validate())
-			found := rules.Permissions(config)
+			found := theRule(t, c.rule...).Permissions()
 			var hub []string
 			for _, part := range found.Hub {
 				hub = append(hub, lines(part.Namespace, part.Rules)...)

@@ -17,6 +17,9 @@ const (
 	// MaxSyncReplicas is the limit of the entries of status.replicas.
 	MaxSyncReplicas = 32
 
+	// MaxSyncObjectLength is the limit of the object of a problem.
+	MaxSyncObjectLength = 317
+
 	// MaxRemains is the limit of the entries of status.remains of a Cluster.
 	MaxRemains = 64
 )

@@ -28,7 +28,8 @@ func BenchmarkLimit(b *testing.B) {
 	for _, qps := range []int32{50, 0, 1000, 10_000} {
 		b.Run(fmt.Sprint("qps=", qps), func(b *testing.B) {
 			for range b.N {
-				hub := hubtest.New(b, hubtest.Modules(objectsync.Module), hubtest.ModuleConfig("sync", limits))
+				hub := hubtest.New(b, hubtest.Modules(objectsync.Module, objectsync.RulesModule), remoteRules(b, rulesOf(b, limits)...))
+				create(hub, rulesOf(b, limits))
 				hub.Create(namespace("many", nil))
 				fill(b, hub, objects)
 				began := time.Now()
@@ -48,9 +49,7 @@ func BenchmarkLimit(b *testing.B) {
 }
 
 const limits = `
-config:
-  rules:
-  - {name: many, from: Hub, kind: {apiVersion: v1, kind: ConfigMap}, namespaces: {names: [many]}, to: {names: Mirror}}
+many: {from: Hub, kind: {apiVersion: v1, kind: ConfigMap}, namespaces: {names: [many]}, to: {naming: Mirror}}
 `
 
 // fill creates originals of about 1 KB.

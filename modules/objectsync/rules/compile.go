@@ -48,7 +48,9 @@ func Compile(of *hubv1.SyncRule) (Rule, error) {
 	if size > maxPatches {
 		return Rule{}, fmt.Errorf("patches: use at most %d bytes", maxPatches)
 	}
-	r = r.complete()
+	if r = r.complete(); r.IsTerminating {
+		return r, nil // An invalid rule ends, too: its copies are known by their marks.
+	}
 	if err := errors.Join(r.problems()...); err != nil {
 		return Rule{}, err
 	}

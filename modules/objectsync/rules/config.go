@@ -18,6 +18,8 @@ import (
 type Config struct {
 	// Rules default to none.
 	Rules []Rule `json:"rules,omitempty"`
+	// Allow says which rules the hub follows. Default: all but those with kinds and namespaces that have to be named.
+	Allow Allow `json:"allow,omitempty"`
 	// Limits bound what one remote may bring into the hub with one rule.
 	Limits Limits `json:"limits,omitzero"`
 	// AbandonAfter is how long a remote may be away, such as 72h, until the hub releases a deleted object whose only
@@ -253,6 +255,9 @@ func (r Rule) GVK() schema.GroupVersionKind {
 func (r Rule) IsNamespaced() bool { return !r.Namespaces.isZero() }
 
 func (n Namespaces) isZero() bool { return len(n.Names) == 0 && n.Selector == nil && n.Template == "" }
+
+// HasFinalizers reports whether originals have a finalizer: those of the hub with one copy. Deletions in a remote are confirmed there.
+func (r Rule) HasFinalizers() bool { return r.From == FromHub && r.IsOneToOne() && r.Mode != Observe }
 
 // IsOneToOne reports whether each original has exactly one copy.
 func (r Rule) IsOneToOne() bool { return r.From == FromRemote || r.Namespaces.Template != "" }

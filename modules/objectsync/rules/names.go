@@ -104,8 +104,11 @@ func RuleOfFinalizer(finalizer string) (string, bool) {
 // Translator returns the translator of the names and metadata in one place.
 func (r Rule) Translator(at Place) syncer.Translator[*unstructured.Unstructured] {
 	id, o := r.Identity(at), syncer.TranslatorOptions{Kind: r.GVK(), Include: r.Include}
-	if r.From == FromRemote {
-		o.Reserved = IsReserved
+	o.Reserved = func(key string) bool {
+		return slices.Contains(r.DropKeys, key) || r.From == FromRemote && IsReserved(key)
+	}
+	if len(r.KeepKeys) > 0 {
+		o.Keep = func(key string) bool { return slices.Contains(r.KeepKeys, key) }
 	}
 	switch {
 	case r.To.Names == Mirror:

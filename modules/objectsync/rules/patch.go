@@ -173,9 +173,9 @@ func (r Rule) program(i int) func() (cel.Program, error) {
 
 func compile(expression string) (cel.Program, error) {
 	env, err := cel.NewEnv(
-		ext.NativeTypes(reflect.TypeFor[*Cluster](), ext.ParseStructTags(true)),
 		cel.Variable("cluster", cel.ObjectType("rules.Cluster")), cel.Variable("object", cel.DynType),
 		cel.OptionalTypes(), ext.Strings(), ext.Encoders(),
+		ext.NativeTypes(reflect.TypeFor[*Cluster](), ext.ParseStructTags(true)), // The last: it replaces the provider of types.
 	)
 	if err != nil {
 		return nil, fmt.Errorf("cel: %w", err)

@@ -11,27 +11,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
-	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/rbac"
 )
-
-// Permissions returns exactly what all rules need.
-func Permissions(c Config) registry.ConfigRules {
-	var all registry.ConfigRules
-	for _, r := range c.Complete() {
-		one := r.Permissions()
-		all.Remote, all.Hub = append(all.Remote, one.Remote...), append(all.Hub, one.Hub...)
-	}
-	return all
-}
 
 // Permissions returns exactly what the rule needs. Recording events in remotes is granted to every module.
 func (r Rule) Permissions() registry.ConfigRules {
 	if r.From == FromHub {
 		remote := r.asTarget()
 		if r.To.CreateNamespace && r.Mode != Observe {
-			remote = append(remote, namespaces("get", "create"))
+			remote = append(remote, namespaces("create"))
 		}
 		return registry.ConfigRules{Remote: remote, Hub: r.hubAsSource()}
 	}
@@ -63,7 +52,7 @@ func (r Rule) rule(resource string, verbs ...string) rbacv1.PolicyRule {
 
 func (r Rule) asSource() []rbacv1.PolicyRule {
 	verbs := []string{"get", "list", "watch"}
-	if r.IsOneToOne() && r.Mode != Observe {
+	if r.HasFinalizers() {
 		verbs = append(verbs, "patch")
 	}
 	if r.OnTargetDeletion == Propagate && r.Mode != Observe {
@@ -105,11 +94,6 @@ func (r Rule) hubAsSource() []rbac.NamespacedRules {
 	}
 	if r.Namespaces.Selector != nil {
 		all = append(all, everywhere(namespaces("get", "list", "watch")))
-	}
-	if r.IsOneToOne() && r.Mode != Observe {
-		all = append(all, everywhere(rbacv1.PolicyRule{
-			APIGroups: []string{hubv1.GroupName}, Resources: []string{"clusters"}, Verbs: []string{"get", "list", "watch"},
-		}))
 	}
 	return all
 }

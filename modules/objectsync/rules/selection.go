@@ -22,6 +22,12 @@ func (r Rule) SelectsCluster(cluster map[string]string) bool {
 	return s == nil || s.Matches(labels.Set(cluster))
 }
 
+// SelectsObject reports whether the rule names an original and selects its labels, wherever it is.
+func (r Rule) SelectsObject(obj metav1.Object) bool {
+	s := r.ObjectLabels()
+	return (s == nil || s.Matches(labels.Set(obj.GetLabels()))) && (len(r.ObjectNames) == 0 || slices.Contains(r.ObjectNames, obj.GetName()))
+}
+
 // NamespaceLabels selects their namespaces; nil if the rule does not.
 func (r Rule) NamespaceLabels() labels.Selector {
 	if r.Namespaces.Selector == nil {

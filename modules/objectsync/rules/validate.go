@@ -67,7 +67,7 @@ func (r Rule) problems() problems {
 	p.refuse(len(validation.IsDNS1123Label(r.Name)) > 0 || len(r.Name) > maxName,
 		"name: use lower-case letters, digits and '-', at most %d characters", maxName)
 	p.refuse(r.From != FromHub && r.From != FromRemote, "from: use Hub or Remote")
-	p.refuse(r.To.Names != Mirror && r.To.Names != Translated, "to.names: use Mirror or Translated")
+	p.refuse(r.To.Names != Mirror && r.To.Names != Translated, "to.naming: use Mirror or Translated")
 	p.refuse(r.OnTargetDeletion != Recreate && r.OnTargetDeletion != Propagate, "onTargetDeletion: use Recreate or Propagate")
 	p.refuse(r.OnDeregister != Keep && r.OnDeregister != Delete, "onDeregister: use Keep or Delete")
 	p.refuse(r.Adopt != Never && r.Adopt != IfEqual, "adopt: use Never or IfEqual")
@@ -181,7 +181,7 @@ func (r Rule) checkTarget(p *problems) {
 	}
 	p.refuse(to == hubv1.DefaultNamespace, "to.namespace: no object is copied into the namespace of the credentials, %s", to)
 	p.refuse(to != "" && r.To.Names == Mirror && (r.Namespaces.Selector != nil || len(r.Namespaces.Names) > 1),
-		"to.names: names of several namespaces collide in to.namespace; use Translated")
+		"to.naming: names of several namespaces collide in to.namespace; use Translated")
 	p.refuse(to == "" && r.From == FromRemote && r.Namespaces.Selector != nil,
 		"to.namespace: the labels of a remote must not choose the namespace in the hub; name it")
 }
@@ -197,7 +197,7 @@ func (r Rule) checkObjects(p *problems) {
 	if err != nil || len(r.ObjectNames) > 0 || r.From != FromHub || r.GVK().GroupKind() != (schema.GroupKind{Kind: "Secret"}) {
 		return
 	}
-	p.refuse(r.Objects == nil || !asksForLabel(selector), "objects: a rule for Secrets of the hub selects them by a label that they must have")
+	p.refuse(r.Objects == nil || !asksForLabel(selector), "objects: a rule for Secrets of the hub names them, or selects them by a label that they must have")
 }
 
 // checkKeys: marks of copies, and from remotes keys that controllers of the hub trust, are never copied.
