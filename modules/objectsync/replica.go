@@ -29,8 +29,9 @@ const (
 	// reportEvery is the least time between two writes about one rule.
 	reportEvery = 10 * time.Second
 	lookEvery   = time.Second
-	// settling is how long a new process says nothing of rules that its apps do not follow yet.
+	// settling is how long a new process says nothing of rules that its apps do not follow yet, and patience that of a new generation.
 	settling = 15 * time.Second
+	patience = 3 * time.Second
 
 	maxProblemBytes = 6 << 10 // of one replica, so that those of some fit into 32 KiB
 	maxFieldManager = 128
@@ -42,12 +43,19 @@ type reporter struct {
 	params  ReplicaParams
 	began   time.Time
 	remotes atomic.Bool          // something has changed in a remote since the last look
-	written map[string]time.Time // of Start
+	written map[string]time.Time // of run
+	seen    map[string]seen      // of run
+}
+
+// seen is when the reporter first had a generation of a rule.
+type seen struct {
+	generation int64
+	at         time.Time
 }
 
 // SetUpReplica adds the reporter of this replica.
 func SetUpReplica(p ReplicaParams, s *shared) error {
-	r := &reporter{shared: s, params: p, began: time.Now(), written: map[string]time.Time{}}
+	r := &reporter{shared: s, params: p, began: time.Now(), written: map[string]time.Time{}, seen: map[string]seen{}}
 	return p.Manager.Add(manager.RunnableFunc(r.run))
 }
 
@@ -120,15 +128,19 @@ func (r *reporter) report(ctx context.Context, name string) (done bool, err erro
 	if err := r.params.Client.Get(ctx, client.ObjectKey{Name: name}, &rule); err != nil {
 		if err = client.IgnoreNotFound(err); err == nil {
 			delete(r.written, name)
+			delete(r.seen, name)
 		}
 		return err == nil, err
+	}
+	if r.seen[name].generation != rule.Generation {
+		r.seen[name] = seen{rule.Generation, time.Now()}
 	}
 	wanted, isWhole := r.entryOf(&rule)
 	i := slices.IndexFunc(rule.Status.Replicas, func(one hubv1.SyncReplica) bool { return one.Name == r.params.Options.Replica })
 	switch {
 	case i < 0 && wanted == nil, i >= 0 && wanted != nil && equality.Semantic.DeepEqual(rule.Status.Replicas[i], *wanted):
 		return true, nil
-	case !isWhole && time.Since(r.began) < settling:
+	case !isWhole && (time.Since(r.began) < settling || time.Since(r.seen[name].at) < patience):
 		return false, nil
 	}
 	status := hubac.SyncRuleStatus()

@@ -67,7 +67,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, d.cleanUp(ctx, err)) }()
 	steps := []func(context.Context) error{
 		d.prepare, d.startClusters, d.startNATS, d.writeKubeconfig, d.simulate, d.applyObjects, d.register, d.startHub,
-		d.waitReady, d.printTable, d.showRehearsals, d.printNext,
+		d.waitReady, d.printTable, d.showRehearsal, d.printNext,
 	}
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
