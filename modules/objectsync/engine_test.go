@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
@@ -203,6 +204,7 @@ const lacking = `
 secrets: {from: Hub, kind: {apiVersion: v1, kind: Secret}, namespaces: {names: [default]}, objects: {selector: {matchLabels: {go: down}}}, to: {naming: Mirror}}
 widgets: {from: Hub, kind: {apiVersion: test.example.com/v1, kind: Widget}, namespaces: {names: [default]}, to: {naming: Mirror}}
 versions: {from: Hub, kind: {apiVersion: apps/v9, kind: Deployment, resource: deployments}, namespaces: {names: [default]}, to: {naming: Mirror}}
+lies: {from: Hub, kind: {apiVersion: v1, kind: Secret, resource: configmaps}, namespaces: {names: [default]}, objects: {names: [one]}, to: {naming: Mirror}}
 works: {from: Hub, kind: {apiVersion: v1, kind: ConfigMap}, namespaces: {names: [default]}, objects: {selector: {matchLabels: {go: down}}}, to: {naming: Mirror}}
 `
 
@@ -225,6 +227,17 @@ func TestEngine_Lacks(t *testing.T) {
 		t.Errorf("the status says %q", lacks.Object)
 	}
 	hasProblem(t, hub, "widgets", hubv1.SyncKindMissing)
+	hasProblem(t, hub, "lies", hubv1.SyncKindMissing) // The policy for authors has asked for configmaps.
+	testkit.Eventually(t, func() error {
+		var found hubv1.SyncRule
+		if err := hub.Client().Get(t.Context(), client.ObjectKey{Name: "secrets"}, &found); err != nil {
+			return err
+		}
+		if ready := apimeta.FindStatusCondition(found.Status.Conditions, hubv1.ConditionReady); !strings.Contains(ready.Message, "hub rbac --in remote --rules - | kubectl --context a apply -f -") {
+			return fmt.Errorf("the condition Ready does not say how to grant the permission: %s", ready.Message)
+		}
+		return nil
+	})
 	a.WaitReady()
 
 	hub.InstallCRDs(fleettest.CRD(t, widgetKind, ""))
