@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/clusterfx/clusterfx/internal/testkit"
 )
@@ -79,7 +80,10 @@ func TestPermissions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			found := theRule(t, c.rule...).Permissions()
+			r := theRule(t, c.rule...)
+			guess, _ := meta.UnsafeGuessKindToResource(r.GVK()) // as discovery says
+			r.Kind.Resource = guess.Resource
+			found := r.Permissions()
 			var hub []string
 			for _, part := range found.Hub {
 				hub = append(hub, lines(part.Namespace, part.Rules)...)

@@ -269,6 +269,7 @@ func (e *engine) keep(ctx context.Context, now *entry, allowed int64) (reconcile
 func (e *engine) follow(ctx context.Context, rule rules.Rule, drains bool, allowed int64) (reconcile.Result, error) {
 	next := newEntry(e, rule, drains)
 	next.allow(allowed)
+	next.follows(e.entry(rule.Name))
 	problems, err := next.check(ctx, false)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -291,6 +292,7 @@ func (e *engine) follow(ctx context.Context, rule rules.Rule, drains bool, allow
 // lack stops the entry, and nothing else. It is tried again when it could have changed, at the latest after a time.
 func (e *engine) lack(next *entry, problems map[hubv1.SyncProblemReason]string) reconcile.Result {
 	idle := newEntry(e, next.Rule, next.drains)
+	idle.earlier = next.earlier
 	idle.lacking = problems
 	idle.close()
 	e.replace(next.Name, idle)

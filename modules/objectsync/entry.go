@@ -7,13 +7,17 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/singleflight"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -40,6 +44,7 @@ type entry struct {
 	cancel context.CancelFunc
 
 	hubRules []rbac.NamespacedRules // what the rule needs in the hub, set by check
+	earlier  []string               // namespaces of copies in the hub in earlier generations
 
 	// Set by open.
 	patcher patcher
@@ -92,11 +97,14 @@ func (e *entry) allow(generation int64) bool {
 
 // run starts the sources.
 func (e *entry) run() {
+	e.unready = len(e.opened.Sources)
 	e.table.put(e)
 	queue := entryQueue{e.table.queue, e}
 	ctx, cancel := context.WithCancel(e.table.ctx)
 	context.AfterFunc(e.ctx, cancel)
-	e.unready = len(e.opened.Sources)
+	if e.From == rules.FromRemote && (len(e.earlier) > 0 || e.Generation > 1) {
+		e.engine.running.Go(func() { e.findMoved(ctx, queue) })
+	}
 	for _, one := range e.opened.Sources {
 		if err := one.Start(ctx, queue); err != nil {
 			e.engine.params.Logger.Error(err, "Failed to start a source of a rule", "rule", e.Name)
@@ -115,6 +123,49 @@ func (e *entry) run() {
 			e.refused()
 		}
 	}
+}
+
+// findMoved finds copies in the hub where an earlier generation has made them, which no watch delivers.
+func (e *entry) findMoved(ctx context.Context, queue entryQueue) {
+	named := e.HubNamespaces()
+	if len(named) == 0 {
+		return // All namespaces are watched.
+	}
+	keys := e.Identity(placeOf(e.params)).Keys()
+	list := func(namespace string) ([]client.Object, error) {
+		all := &unstructured.UnstructuredList{}
+		all.SetGroupVersionKind(e.GVK().GroupVersion().WithKind(e.Kind.Kind + "List"))
+		err := e.params.HubClient.List(ctx, all, client.MatchingLabels{keys.ManagedBy: e.Tenant(placeOf(e.params))}, client.InNamespace(namespace))
+		found := make([]client.Object, 0, len(all.Items))
+		for i := range all.Items {
+			found = append(found, &all.Items[i])
+		}
+		return found, err
+	}
+	found, err := list(metav1.NamespaceAll)
+	if apierrors.IsForbidden(err) { // Where the rule may not read any more, its copies stay.
+		for _, namespace := range e.earlier {
+			more, _ := list(namespace)
+			found = append(found, more...)
+		}
+		err = nil
+	}
+	if err != nil && ctx.Err() == nil {
+		e.params.Logger.Error(err, "Failed to look for copies at earlier addresses", "rule", e.Name)
+	}
+	for _, key := range e.opened.Moved(found) {
+		queue.Add(reconcile.Request{NamespacedName: key})
+	}
+}
+
+// follows takes over what is known of the generations before.
+func (e *entry) follows(before *entry) {
+	if before == nil {
+		return
+	}
+	e.earlier = slices.DeleteFunc(append(slices.Clone(before.earlier), before.HubNamespaces()...), func(namespace string) bool {
+		return slices.Contains(e.HubNamespaces(), namespace)
+	})
 }
 
 // stop returns when nothing of the entry is in work.
@@ -278,6 +329,12 @@ func (e *entry) tell() {
 			one.Problems[reason] = key.String()
 			break
 		}
+	}
+	for key := range e.first {
+		if time.Since(e.began) > settled {
+			one.Problems[hubv1.SyncWaiting] = key.String()
+		}
+		break
 	}
 	e.mu.Unlock()
 	one.Copies = int64(e.opened.Copies())

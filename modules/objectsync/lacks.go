@@ -91,6 +91,9 @@ func (e *entry) mapping(c client.Client, where string, found problems) (*meta.RE
 		return nil, nil //nolint:nilnil // It is a problem, and no error.
 	case err != nil:
 		return nil, fmt.Errorf("find the kind %s in %s: %w", kind.Kind, where, err)
+	case e.Kind.Resource != "" && e.Kind.Resource != mapping.Resource.Resource: // The policy for authors checks what the rule says.
+		found[hubv1.SyncKindMissing] = fmt.Sprintf("resource %s of %s", e.Kind.Resource, what)
+		return nil, nil //nolint:nilnil // It is a problem, and no error.
 	case (mapping.Scope.Name() == meta.RESTScopeNameNamespace) != e.IsNamespaced():
 		found[hubv1.SyncScopeDiffers] = what
 		return nil, nil //nolint:nilnil // It is a problem, and no error.

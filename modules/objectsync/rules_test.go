@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -63,6 +64,10 @@ func compiled(t testing.TB, one *hubv1.SyncRule) rules.Rule {
 	t.Helper()
 	r, err := rules.Compile(one)
 	testkit.Must(t, err)
+	if r.Kind.Resource == "" { // The kinds of the tests have regular names.
+		guess, _ := apimeta.UnsafeGuessKindToResource(r.GVK())
+		r.Kind.Resource = guess.Resource
+	}
 	return r
 }
 

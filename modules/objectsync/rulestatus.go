@@ -134,7 +134,7 @@ func (s *standing) isReady(total int32) metav1.Condition {
 		c.Reason, c.Message = valid.Reason, valid.Message
 	case waiting > 0:
 		c.Reason = hubv1.ReasonIncomplete
-		c.Message = fmt.Sprintf("%d of %d Clusters have not followed generation %d%s", waiting, total, s.rule.Generation, s.named())
+		c.Message = fmt.Sprintf("%d of %d Clusters have not followed generation %d%s%s", waiting, total, s.rule.Generation, s.named(), s.grant())
 	case total == 0:
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, hubv1.ReasonNoClusters, "The rule selects no Cluster that runs the module "+Name
 	default:
@@ -155,6 +155,20 @@ func (s *standing) complete(total int32) metav1.Condition {
 	}
 	c.Message = fmt.Sprintf("%d of %d Clusters have not followed generation %d%s", max(0, total-s.ready), total, s.rule.Generation, s.named())
 	return c
+}
+
+// grant is the line that grants what is missing.
+func (s *standing) grant() string {
+	i := slices.IndexFunc(s.problems, func(p hubv1.SyncProblem) bool { return p.Reason == hubv1.SyncPermissionMissing })
+	if i < 0 {
+		return ""
+	}
+	side, place := "remote", "--context "+s.problems[i].Cluster+" "
+	if strings.HasPrefix(s.problems[i].Object, inHub) {
+		side, place = "hub", ""
+	}
+	return fmt.Sprintf("; who may grant what is missing: kubectl get syncrule %s -o yaml | hub rbac --in %s --rules - | kubectl %sapply -f -",
+		s.rule.Name, side, place)
 }
 
 func (s *standing) named() string {

@@ -49,10 +49,15 @@ type Opened struct {
 	Sources []source.TypedSyncingSource[reconcile.Request]
 
 	copies, formers func() int
+	moved           func([]client.Object) []types.NamespacedName
 }
 
 // Copies returns the number of copies, with those at earlier addresses.
 func (o *Opened) Copies() int { return o.copies() + o.formers() }
+
+// Moved takes copies of the pair at other addresses than the translator's, which a watch does not deliver, and returns the originals to
+// reconcile; see Options.Moves.
+func (o *Opened) Moved(copies []client.Object) []types.NamespacedName { return o.moved(copies) }
 
 // Open is for the author of a controller in which many pairs come and go. A ControllerModifier is not called, nor do Concurrency and
 // Timeout apply. Errors are those of Register.
@@ -62,7 +67,7 @@ func Open[T client.Object](p *Pair, s Syncer[T], t Translator[T], o Options[T]) 
 		return nil, err
 	}
 	return &Opened{
-		Reconciler: r, copies: r.memory.Count, formers: r.memory.Formers,
+		Reconciler: r, copies: r.memory.Count, formers: r.memory.Formers, moved: r.moved,
 		Sources: []source.TypedSyncingSource[reconcile.Request]{syncing(r.up.Requests(r.observeUp)), syncing(r.down.Requests(r.observeDown))},
 	}, nil
 }

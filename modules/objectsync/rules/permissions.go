@@ -7,7 +7,6 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
@@ -15,7 +14,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/rbac"
 )
 
-// Permissions returns exactly what the rule needs. Recording events in remotes is granted to every module.
+// Permissions returns exactly what the rule needs, whose kind must have a resource. Recording events in remotes is granted to every module.
 func (r Rule) Permissions() registry.ConfigRules {
 	if r.From == FromHub {
 		remote := r.asTarget()
@@ -37,15 +36,6 @@ func (r Rule) Permissions() registry.ConfigRules {
 // IsServedByKubernetes reports a group whose kinds have no definitions.
 func IsServedByKubernetes(group string) bool { return clientgoscheme.Scheme.IsGroupRegistered(group) }
 
-// Resource is in the regular plural, if the rule does not say it.
-func (r Rule) Resource() string {
-	if r.Kind.Resource != "" {
-		return r.Kind.Resource
-	}
-	plural, _ := meta.UnsafeGuessKindToResource(r.GVK())
-	return plural.Resource
-}
-
 func (r Rule) rule(resource string, verbs ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{r.GVK().Group}, Resources: []string{resource}, Verbs: verbs}
 }
@@ -58,9 +48,9 @@ func (r Rule) asSource() []rbacv1.PolicyRule {
 	if r.OnTargetDeletion == Propagate && r.Mode != Observe {
 		verbs = append(verbs, "delete")
 	}
-	all := []rbacv1.PolicyRule{r.rule(r.Resource(), verbs...)}
+	all := []rbacv1.PolicyRule{r.rule(r.Kind.Resource, verbs...)}
 	if r.Status && r.Mode != Observe {
-		all = append(all, r.rule(r.Resource()+"/status", "patch"))
+		all = append(all, r.rule(r.Kind.Resource+"/status", "patch"))
 	}
 	if r.From == FromRemote && r.Namespaces.Selector != nil {
 		all = append(all, namespaces("list", "watch"))
@@ -73,7 +63,7 @@ func (r Rule) asTarget() []rbacv1.PolicyRule {
 	if r.Mode != Observe {
 		verbs = append(verbs, "create", "patch", "delete")
 	}
-	all := []rbacv1.PolicyRule{r.rule(r.Resource(), verbs...)}
+	all := []rbacv1.PolicyRule{r.rule(r.Kind.Resource, verbs...)}
 	if r.BringCRD && r.Mode != Observe {
 		all = append(all, definitions("get", "create"))
 	}

@@ -24,7 +24,6 @@ import (
 
 const (
 	maxName    = 32
-	maxRules   = 64
 	maxObjects = 100_000
 	maxBytes   = 1 << 30
 )
@@ -39,26 +38,13 @@ func (p *problems) refuse(bad bool, format string, args ...any) {
 
 // Validate is called when the hub starts, and for remotes whose overrides change the configuration.
 func (c Config) Validate() error {
-	var p problems
-	p.refuse(len(c.Rules) > maxRules, "rules: use at most %d", maxRules)
+	p := c.Allow.problems()
 	p.refuse(c.Limits.Objects < 1 || c.Limits.Objects > maxObjects, "limits.objects: use 1 to %d", maxObjects)
 	bytes, err := resource.ParseQuantity(c.Limits.Bytes)
 	p.refuse(err != nil || bytes.Value() < 1 || bytes.Value() > maxBytes, "limits.bytes: use a quantity such as 10Mi, of at most 1Gi")
 	after, err := time.ParseDuration(c.AbandonAfter)
 	p.refuse(c.AbandonAfter != "" && (err != nil || after < time.Minute),
 		"abandonAfter: use a duration of at least a minute, such as 72h, or leave it out for never")
-	seen := map[string]bool{}
-	for i, r := range c.Complete() {
-		where := fmt.Sprintf("rules[%d]", i)
-		if r.Name != "" {
-			where += " " + r.Name
-		}
-		p.refuse(seen[r.Name], "%s: another rule has this name", where)
-		seen[r.Name] = true
-		for _, problem := range r.problems() {
-			p = append(p, fmt.Errorf("%s: %w", where, problem))
-		}
-	}
 	return errors.Join(p...)
 }
 
