@@ -79,7 +79,10 @@ func (i Installation) server(ctx context.Context, r *Report) bool {
 
 func (i Installation) crd(ctx context.Context, r *Report) bool {
 	const advice = project.InstallCRD
-	state, err := ReadCRD(ctx, i.Hub)
+	if rules, err := ReadCRD(ctx, i.Hub, SyncRuleResource); apierrors.IsNotFound(err) || err == nil && !rules.Fresh {
+		r.warn(checkCRD, advice, "the hub's cluster does not know SyncRules, or with a schema other than the schema of this program")
+	}
+	state, err := ReadCRD(ctx, i.Hub, ClusterResource)
 	switch {
 	case err == nil && state.Fresh:
 		r.ok(checkCRD, "Clusters are served as %s, with the schema of this program", strings.Join(state.Served, ", "))
