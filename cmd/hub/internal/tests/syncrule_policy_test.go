@@ -180,3 +180,18 @@ func expectUpdates(t *testing.T, admin, reader, writer client.Client) {
 		}
 	}
 }
+
+// No role for people has SyncRules: bind one to those who may write them.
+func TestRoles_WithoutSyncRules(t *testing.T) {
+	t.Parallel()
+	for _, one := range kustomize(t, "default") {
+		if one.GetKind() != "ClusterRole" || one.GetName() == "clusterfx-hub" {
+			continue
+		}
+		for _, rule := range into[rbacv1.ClusterRole](t, one).Rules {
+			if slices.Contains(rule.Resources, "syncrules") || slices.Contains(rule.Resources, "*") {
+				t.Errorf("%s has SyncRules", one.GetName())
+			}
+		}
+	}
+}
