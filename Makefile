@@ -165,7 +165,7 @@ generate: controlplane ## Write deepcopy functions, apply configurations, the CR
 	go test ./cmd/hub/internal/command -count 1 -run '^TestDocs_AreFresh$$' -update
 	go test ./cmd/hub/internal/tests -count 1 -run '^(TestManifest_IsFresh|TestManifests_HubWorks)$$' -update
 	go test ./docs -count 1 -run Generated -update
-	cp config/crd/clusterfx.dev_*.yaml config/prometheus/rules.yaml config/prometheus/service_monitor.yaml config/chart/files/
+	cp config/crd/clusterfx.dev_*.yaml config/admission/policy.yaml config/prometheus/rules.yaml config/prometheus/service_monitor.yaml config/chart/files/
 
 fmt: ## Format the code (gofumpt, goimports).
 	@set -e; for m in $(CODE); do (cd "$$m" && $(TOOL) golangci-lint fmt); done

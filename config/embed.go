@@ -6,7 +6,7 @@
 // The folders follow kubebuilder's layout: crd, rbac, hub (the Deployment and its namespace), network-policy, and
 // default, which contains all of these; impersonation, which a hub with --impersonate-apps needs in addition;
 // configuration and tunnel, components for a hub with a configuration file and for a hub with a listener for agents; agent for remotes
-// that the hub cannot reach; crd/released, the CRD of each release, with which a test compares the present one; prometheus and
+// that the hub cannot reach; admission, who may write a SyncRule; crd/released, the CRD of each release, with which a test compares the present one; prometheus and
 // grafana for monitoring the hub, samples for registering a remote, and chart, the same for Helm. Each is built
 // with kustomize. The folder test is a separate Go module with the tests that need Helm and Prometheus.
 //
@@ -25,6 +25,11 @@ var CRDs embed.FS
 //
 //go:embed install/manifest.yaml
 var Installation []byte
+
+// Admission is the policy that says who may write a SyncRule, and its binding.
+//
+//go:embed admission/policy.yaml
+var Admission []byte
 
 // Agent is the agent in a remote that the hub cannot reach, and AgentKey the Job that makes its key there.
 var (

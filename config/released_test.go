@@ -22,14 +22,16 @@ type object = map[string]any
 // Promise: the CRD only gains fields: what a released CRD accepts, the present one accepts.
 func TestCRD_onlyGainsFields(t *testing.T) {
 	t.Parallel()
-	released, err := filepath.Glob("crd/released/v*.yaml")
-	if err != nil || len(released) == 0 {
-		t.Fatalf("no released CRDs: %v", err)
-	}
-	current := read(t, config.CRDs, "crd/clusterfx.dev_clusters.yaml")
-	for _, file := range released {
-		for _, problem := range lost(read(t, os.DirFS("."), file), current) {
-			t.Errorf("since %s: %s: the CRD may gain fields only", filepath.Base(file), problem)
+	for kind, pattern := range map[string]string{"clusters": "v*.yaml", "syncrules": "syncrules_v*.yaml"} {
+		released, err := filepath.Glob("crd/released/" + pattern)
+		if err != nil || len(released) == 0 {
+			t.Fatalf("no released CRDs of %s: %v", kind, err)
+		}
+		current := read(t, config.CRDs, "crd/clusterfx.dev_"+kind+".yaml")
+		for _, file := range released {
+			for _, problem := range lost(read(t, os.DirFS("."), file), current) {
+				t.Errorf("since %s: %s: the CRD may gain fields only", filepath.Base(file), problem)
+			}
 		}
 	}
 }

@@ -20,6 +20,7 @@ func All() []registry.Module {
 	return []registry.Module{
 		inventory.Module,
 		objectsync.Module,
+		objectsync.RulesModule,
 		natshub.Module,
 		tenants.Module,
 	}

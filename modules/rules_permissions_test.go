@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/clusterfx/clusterfx/internal/testkit"
-	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 )
 
 // lines returns permissions as text, one for each rule.
@@ -42,15 +42,14 @@ func TestPermissions(t *testing.T) {
 			hub:    []string{"source /configmaps: " + reads, "source events.k8s.io/events: create"},
 		},
 		"one-to-one": {
-			rule:   []string{`namespaces: {template: "tenant-{{cluster}}"}`, "status: true", "onTargetDeletion: Propagate"},
+			rule:   []string{`namespaces: {template: "tenant-{{cluster}}"}`, "status: Return", "onTargetDeletion: Propagate"},
 			remote: []string{"/configmaps: " + copies},
 			hub: []string{
 				"/configmaps: " + reads + " patch delete", "/configmaps/status: patch", "events.k8s.io/events: create",
-				"clusterfx.dev/clusters: " + reads,
 			},
 		},
 		"custom resources": {
-			rule:   []string{"kind: {apiVersion: example.com/v1, kind: Policy}", "namespaces: {selector: {}}", "bringCRD: true"},
+			rule:   []string{"kind: {apiVersion: example.com/v1, kind: Policy}", "namespaces: {selector: {}}", "bringCRD: IfAbsent"},
 			remote: []string{"example.com/policies: " + copies, "apiextensions.k8s.io/customresourcedefinitions: get create"},
 			hub: []string{
 				"example.com/policies: " + reads, "events.k8s.io/events: create",
@@ -63,26 +62,27 @@ func TestPermissions(t *testing.T) {
 			hub:    []string{"storage.k8s.io/storageclasses: " + reads, "default events.k8s.io/events: create"},
 		},
 		"from remotes": {
-			rule:   []string{"from: Remote", "namespaces: {selector: {}}", "to: {names: Translated, namespace: inbox}"},
-			remote: []string{"/configmaps: " + reads + " patch", "/namespaces: list watch"},
+			rule:   []string{"from: Remote", "namespaces: {selector: {}}", "to: {naming: Translated, namespace: inbox}"},
+			remote: []string{"/configmaps: " + reads, "/namespaces: list watch"},
 			hub:    []string{"inbox /configmaps: " + copies},
 		},
 		"from remotes to a namespace for each": {
-			rule:   []string{"from: Remote", `to: {names: Mirror, namespace: "from-{{cluster}}"}`},
-			remote: []string{"/configmaps: " + reads + " patch"},
+			rule:   []string{"from: Remote", `to: {naming: Mirror, namespace: "from-{{cluster}}"}`},
+			remote: []string{"/configmaps: " + reads},
 			hub:    []string{"/configmaps: " + copies},
 		},
 		"from remotes with the same names": {
 			rule:   []string{"from: Remote", "namespaces: {names: [b, a]}"},
-			remote: []string{"/configmaps: " + reads + " patch"},
+			remote: []string{"/configmaps: " + reads},
 			hub:    []string{"a /configmaps: " + copies, "b /configmaps: " + copies},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			config := decode(t, one(c.rule...))
-			testkit.Must(t, config.Validate())
-			found := rules.Permissions(config)
+			r := theRule(t, c.rule...)
+			guess, _ := meta.UnsafeGuessKindToResource(r.GVK()) // as discovery says
+			r.Kind.Resource = guess.Resource
+			found := r.Permissions()
 			var hub []string
 			for _, part := range found.Hub {
 				hub = append(hub, lines(part.Namespace, part.Rules)...)

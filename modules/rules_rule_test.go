@@ -19,9 +19,9 @@ import (
 
 func theRule(t *testing.T, fields ...string) rules.Rule {
 	t.Helper()
-	c := decode(t, one(fields...))
-	testkit.Must(t, c.Validate())
-	return c.Complete()[0]
+	r, err := compile(t, one(fields...))
+	testkit.Must(t, err)
+	return r
 }
 
 func configMap(namespace, name string, data map[string]any) *unstructured.Unstructured {
@@ -87,7 +87,7 @@ func TestRule_Template(t *testing.T) {
 			t.Errorf("%s: %v", cluster, err)
 		}
 	}
-	target := theRule(t, "from: Remote", `to: {names: Mirror, namespace: "{{cluster}}-system"}`)
+	target := theRule(t, "from: Remote", `to: {naming: Mirror, namespace: "{{cluster}}-system"}`)
 	testkit.ErrorIs(t, target.CheckNamespaces("clusterfx"), rules.ErrNamespace, "the namespace of the credentials is a target")
 }
 
@@ -103,7 +103,7 @@ func TestRule_Translator(t *testing.T) {
 	} {
 		t.Run(string(from), func(t *testing.T) {
 			t.Parallel()
-			expectTranslated(t, theRule(t, "from: "+string(from), "to: {names: Translated, namespace: target}"), own)
+			expectTranslated(t, theRule(t, "from: "+string(from), "to: {naming: Translated, namespace: target}"), own)
 		})
 	}
 }
@@ -271,6 +271,6 @@ func TestRule_Adopts(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		testkit.Equal(t, c.rule.Adopts(t.Context(), q, c.copied, c.found), c.want, name)
+		testkit.Equal(t, c.rule.Adopts(t.Context(), q, rules.Place{HubID: "hub", Cluster: "a"}, c.copied, c.found), c.want, name)
 	}
 }

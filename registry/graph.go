@@ -75,7 +75,7 @@ func (g appGraph) values(l *app.Life) values {
 	return values{
 		Name: l.Name, ClusterName: string(l.Name), Status: g.status, Facts: g.facts,
 		Manager: mgr, Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(),
-		Cluster: mgr, Cache: mgr.GetCache(), Config: l.Contained.Config,
+		Cluster: mgr, Cache: mgr.GetCache(), Config: l.Contained.Config, Namespaces: l.Desired.Namespaces,
 		Scheme: mgr.GetScheme(), RESTMapper: mgr.GetRESTMapper(),
 		EventRecorder: &l.Events, Logger: l.Log, Quote: g.quote, Metrics: l.Collectors,
 		HubID: g.hubID, HubClient: l.HubClient, HubCache: g.hubCache, HubObjects: &hubobjects.Source{},

@@ -17,6 +17,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/cache"
 	"github.com/clusterfx/clusterfx/registry/internal/catalog"
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
+	"github.com/clusterfx/clusterfx/registry/rbac"
 )
 
 const hubRequestTimeout = 10 * time.Second // hubRequestTimeout is for requests that are neither a list nor a watch.
@@ -37,14 +38,17 @@ func (g appGraph) hubObjectsOf(l *app.Life, m catalog.Choice) *hubobjects.Source
 	declared, guard := declarationAt(m), l.Guard(m.Name)
 	return g.hubObjects.Source(hubobjects.Binding{
 		Context: l.Context(), Namespaces: declared.namespaces,
-		Refuses: func(resource schema.GroupResource, namespace string) error {
-			of := requestinfo.Info{Group: resource.Group, Resource: resource.Resource, Namespace: namespace}
-			if permission := declared.lacks(true, of, "get", "list", "watch"); permission != "" {
+		Refuses: func(by []rbac.NamespacedRules, resource schema.GroupResource, namespace string) error {
+			of, granted := requestinfo.Info{Group: resource.Group, Resource: resource.Resource, Namespace: namespace}, declared
+			if by != nil {
+				granted = declaration{hub: by}
+			}
+			if permission := granted.lacks(true, of, "get", "list", "watch"); permission != "" {
 				return fmt.Errorf("module %s does not declare the permission to %s in the hub; add it to its HubRules, or to those of RulesOf", m.Name, permission)
 			}
 			return nil
 		},
-		AddSource: func(blind func(time.Time) string) { l.AddSource(m.Name, blind) },
+		AddSource: func(blind func(time.Time) string) func() { return l.AddSource(m.Name, blind) },
 		Blocked:   l.Blocked,
 		Go: func(ctx context.Context, kind, what string, run func()) bool {
 			cache.Awaits(ctx, kind, what)

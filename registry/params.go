@@ -25,6 +25,7 @@ const (
 	ManageClient = "manage-client" // ManageClient is the client for the hub, with live reads.
 	ManageCache  = "manage-cache"  // ManageCache reads the hub's shared cache.
 	APIReader    = "api-reader"    // APIReader reads the remote without a cache.
+	Namespaces   = "namespaces"    // Namespaces are those that the Cluster is limited to.
 )
 
 // Remote is all that a remote part may ask for. Embed it into Params, or ask by type (and name); unnamed is the remote's. All
@@ -49,6 +50,8 @@ type Remote struct {
 	Config     *rest.Config
 	Scheme     *runtime.Scheme
 	RESTMapper meta.RESTMapper
+	// Namespaces are spec.namespaces of the Cluster; the cache has no others. None means all.
+	Namespaces []string `name:"namespaces"`
 
 	EventRecorder events.EventRecorder
 	Logger        logr.Logger
@@ -80,6 +83,7 @@ type values struct {
 	Cluster       cluster.Cluster
 	Cache         cache.Cache
 	Config        *rest.Config
+	Namespaces    []string `name:"namespaces"`
 	Scheme        *runtime.Scheme
 	RESTMapper    meta.RESTMapper
 	EventRecorder events.EventRecorder

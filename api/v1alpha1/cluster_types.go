@@ -342,6 +342,15 @@ type ClusterStatus struct {
 	// inventory has the counts of the inventory module for the remote. The module writes it with its own field manager.
 	// +optional
 	Inventory InventoryStatus `json:"inventory,omitzero"`
+
+	// remains are rules that were deleted while the remote could not be told. What they left there is dealt with when it returns,
+	// without evidence of its own, and forgotten with the Cluster. The module sync writes them with its own field manager.
+	// +optional
+	// +listType=map
+	// +listMapKey=rule
+	// +listMapKey=uid
+	// +kubebuilder:validation:MaxItems=64
+	Remains []SyncRemains `json:"remains,omitempty"`
 }
 
 // CredentialsStatus describes credentials without containing them.

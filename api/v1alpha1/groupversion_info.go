@@ -22,7 +22,7 @@ var SchemeGroupVersion = GroupVersion
 // need with them. It may be called more than once with the same scheme.
 func AddToScheme(scheme *runtime.Scheme) error {
 	builder := runtime.NewSchemeBuilder(func(s *runtime.Scheme) error {
-		s.AddKnownTypes(GroupVersion, &Cluster{}, &ClusterList{})
+		s.AddKnownTypes(GroupVersion, &Cluster{}, &ClusterList{}, &SyncRule{}, &SyncRuleList{})
 		metav1.AddToGroupVersion(s, GroupVersion)
 
 		return nil

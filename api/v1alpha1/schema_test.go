@@ -19,8 +19,13 @@ import (
 	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
-// walk calls visit for every part of the schema, with its path. The path of the root is empty.
+// walk calls visit for every part of the schema of Clusters, with its path. The path of the root is empty.
 func walk(t *testing.T, visit func(path string, s *apiextensionsv1.JSONSchemaProps)) {
+	t.Helper()
+	walkOf(t, "clusters", visit)
+}
+
+func walkOf(t *testing.T, resource string, visit func(path string, s *apiextensionsv1.JSONSchemaProps)) {
 	t.Helper()
 	var down func(path string, s *apiextensionsv1.JSONSchemaProps)
 	down = func(path string, s *apiextensionsv1.JSONSchemaProps) {
@@ -36,18 +41,20 @@ func walk(t *testing.T, visit func(path string, s *apiextensionsv1.JSONSchemaPro
 			down(path+"[]", s.Items.Schema)
 		}
 	}
-	down("", definition(t).Spec.Versions[0].Schema.OpenAPIV3Schema)
+	down("", definition(t, resource).Spec.Versions[0].Schema.OpenAPIV3Schema)
 }
 
 // The schema follows the API conventions, as far as they show in a schema. The linter for Kubernetes APIs checks the
 // same rules.
 func TestSchema_FollowsTheConventions(t *testing.T) {
 	t.Parallel()
-	walk(t, func(path string, s *apiextensionsv1.JSONSchemaProps) {
-		for _, complaint := range complaints(path, s) {
-			t.Errorf("%s: %s", path, complaint)
-		}
-	})
+	for _, resource := range []string{"clusters", "syncrules"} {
+		walkOf(t, resource, func(path string, s *apiextensionsv1.JSONSchemaProps) {
+			for _, complaint := range complaints(path, s) {
+				t.Errorf("%s: %s: %s", resource, path, complaint)
+			}
+		})
+	}
 }
 
 // complaints returns the violations of the conventions in one part of the schema.
@@ -75,7 +82,8 @@ func complaints(path string, s *apiextensionsv1.JSONSchemaProps) []string {
 		isLabels := name == "matchLabels" && s.MaxProperties != nil // as in a LabelSelector
 		claim(s.AdditionalProperties == nil || isLabels, "a map, where a list with keys would do")
 	default:
-		claim(s.XIntOrString, "of type "+s.Type+", which is neither string, integer, list nor object")
+		isJSON := s.XPreserveUnknownFields != nil && name == "value" // of a JSON Patch
+		claim(s.XIntOrString || isJSON, "of type "+s.Type+", which is neither string, integer, list nor object")
 	}
 	documented := path == "" || strings.HasSuffix(path, "[]") || strings.HasPrefix(s.Description, name+" ")
 	claim(documented, "the description does not begin with the name of the field")

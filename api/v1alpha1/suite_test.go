@@ -32,9 +32,9 @@ func hub(t *testing.T) (*fleet.Cluster, client.Client) {
 	return cluster, client.WithFieldValidation(c, metav1.FieldValidationStrict)
 }
 
-func definition(t *testing.T) *apiextensionsv1.CustomResourceDefinition {
+func definition(t *testing.T, resource string) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
-	data, err := fs.ReadFile(config.CRDs, "crd/clusterfx.dev_clusters.yaml")
+	data, err := fs.ReadFile(config.CRDs, "crd/clusterfx.dev_"+resource+".yaml")
 	testkit.Must(t, err)
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	testkit.Must(t, yaml.UnmarshalStrict(data, crd))

@@ -12,7 +12,7 @@
 //	hub describe     show a Cluster in full
 //	hub pause        stop the app of a remote; hub resume starts it again
 //	hub check        find problems of a remote, a Secret, a context or the installation
-//	hub sync         show what the rules of synced objects do, and clean up
+//	hub sync         show what a rule of synced objects would write
 //	hub entity       show, write and accept entities and their buckets
 //	hub deletes      list held deletes, and allow them
 //	hub graph        draw the dependency graph of the hub or of an app, or check it

@@ -251,9 +251,11 @@ func TestChart_Values(t *testing.T) {
 func TestChart_Files(t *testing.T) {
 	t.Parallel()
 	for copied, original := range map[string]string{
-		"clusterfx.dev_clusters.yaml": "../crd/clusterfx.dev_clusters.yaml",
-		"rules.yaml":                  "../prometheus/rules.yaml",
-		"service_monitor.yaml":        "../prometheus/service_monitor.yaml",
+		"clusterfx.dev_clusters.yaml":  "../crd/clusterfx.dev_clusters.yaml",
+		"clusterfx.dev_syncrules.yaml": "../crd/clusterfx.dev_syncrules.yaml",
+		"policy.yaml":                  "../admission/policy.yaml",
+		"rules.yaml":                   "../prometheus/rules.yaml",
+		"service_monitor.yaml":         "../prometheus/service_monitor.yaml",
 	} {
 		got, err := os.ReadFile(filepath.Join("../chart/files", copied))
 		if err != nil {

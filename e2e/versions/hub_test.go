@@ -17,7 +17,9 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
@@ -26,7 +28,6 @@ import (
 	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
-// configuration has a rule with a CRD and a status that comes back, a rule whose originals lose their label, and tenants.
 const configuration = `apiVersion: config.clusterfx.dev/v1alpha1
 kind: HubConfiguration
 modules:
@@ -34,21 +35,29 @@ modules:
   clusters: {}
 - name: sync
   clusters: {}
-  config:
-    rules:
-    - name: orders
-      from: Hub
-      kind: {apiVersion: example.com/v1, kind: Order}
-      namespaces: {template: "orders-{{cluster}}"}
-      to: {names: Mirror, namespace: shop}
-      status: true
-      bringCRD: true
-    - name: volumes
-      from: Hub
-      kind: {apiVersion: v1, kind: PersistentVolumeClaim}
-      namespaces: {names: [shop]}
-      objects: {matchLabels: {sync: everywhere}}
-      to: {names: Mirror, namespace: shop}
+`
+
+// syncRules are a rule with a CRD and a status that comes back, and a rule whose originals lose their label.
+const syncRules = `apiVersion: clusterfx.dev/v1alpha1
+kind: SyncRule
+metadata: {name: orders}
+spec:
+  from: Hub
+  kind: {apiVersion: example.com/v1, kind: Order, resource: orders}
+  namespaces: {template: "orders-{{cluster}}"}
+  to: {naming: Mirror, namespace: shop}
+  status: Return
+  bringCRD: IfAbsent
+---
+apiVersion: clusterfx.dev/v1alpha1
+kind: SyncRule
+metadata: {name: volumes}
+spec:
+  from: Hub
+  kind: {apiVersion: v1, kind: PersistentVolumeClaim, resource: persistentvolumeclaims}
+  namespaces: {names: [shop]}
+  objects: {selector: {matchLabels: {sync: everywhere}}}
+  to: {naming: Mirror, namespace: shop}
 `
 
 // hub is a management cluster, and the programs that run against it.
@@ -109,8 +118,26 @@ func (h *hub) command(args ...string) (string, error) {
 
 // install installs the CRD, the namespace and the roles. No Pods run here.
 func (h *hub) install() error {
-	_, err := h.command("install", "--yes", "--wait=false", "--image", "example.com/hub:v1", "--config", h.config)
-	return err
+	if _, err := h.command("install", "--yes", "--wait=false", "--image", "example.com/hub:v1", "--config", h.config); err != nil {
+		return err
+	}
+	return inText(syncRules, func(one *unstructured.Unstructured) error {
+		return soon(h.t.Context(), func() error { return client.IgnoreAlreadyExists(h.admin.Create(h.t.Context(), one.DeepCopy())) })
+	})
+}
+
+// inText calls do for the objects in a text.
+func inText(text string, do func(*unstructured.Unstructured) error) error {
+	var problems []error
+	for document := range strings.SplitSeq(text, "---\n") {
+		one := &unstructured.Unstructured{}
+		err := yaml.Unmarshal([]byte(document), &one.Object)
+		if err == nil && len(one.Object) > 0 {
+			err = do(one)
+		}
+		problems = append(problems, err)
+	}
+	return errors.Join(problems...)
 }
 
 // start starts a replica with the present program.

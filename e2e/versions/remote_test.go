@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -102,6 +103,9 @@ func (r *remote) volumes() error {
 
 func (r *remote) register() error {
 	_, err := r.hub.command("register", r.Name(), "--cluster-kubeconfig", r.kubeconfig, "--cluster-context", r.Name(), "--config", r.hub.config, "--yes")
+	if err == nil {
+		err = r.grant()
+	}
 	if err != nil {
 		return err
 	}
@@ -110,6 +114,22 @@ func (r *remote) register() error {
 		err = fmt.Errorf("the status has version %s", one.Status.Version)
 	}
 	return err
+}
+
+// grant does what the owner of the remote and the controller of aggregated roles do, which does not run here.
+func (r *remote) grant() error {
+	roles, err := r.hub.command("rbac", "--in", "remote", "--rules", testkit.File(r.hub.t, "rules.yaml", syncRules))
+	if err != nil {
+		return err
+	}
+	return inText(roles, func(role *unstructured.Unstructured) error {
+		binding := &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: role.GetName()}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: role.GetKind(), Name: role.GetName()},
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceSystem, Name: "clusterfx-" + r.Name()}},
+		}
+		ctx := r.hub.t.Context()
+		return errors.Join(client.IgnoreAlreadyExists(r.admin.Create(ctx, role)), client.IgnoreAlreadyExists(r.admin.Create(ctx, binding)))
+	})
 }
 
 func (r *remote) rotate() error {

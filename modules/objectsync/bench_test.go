@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"os"
+	"runtime"
 	"strconv"
 	"sync"
 	"testing"
@@ -28,7 +29,8 @@ func BenchmarkLimit(b *testing.B) {
 	for _, qps := range []int32{50, 0, 1000, 10_000} {
 		b.Run(fmt.Sprint("qps=", qps), func(b *testing.B) {
 			for range b.N {
-				hub := hubtest.New(b, hubtest.Modules(objectsync.Module), hubtest.ModuleConfig("sync", limits))
+				hub := hubtest.New(b, hubtest.Modules(objectsync.Module, objectsync.RulesModule), remoteRules(b, rulesOf(b, limits)...))
+				create(hub, rulesOf(b, limits))
 				hub.Create(namespace("many", nil))
 				fill(b, hub, objects)
 				began := time.Now()
@@ -47,10 +49,54 @@ func BenchmarkLimit(b *testing.B) {
 	}
 }
 
+// BenchmarkRules prints what a rule costs in a remote, with CLUSTERFX_RULES of them, and how long one more takes until its first copy.
+func BenchmarkRules(b *testing.B) {
+	n, err := strconv.Atoi(cmp.Or(os.Getenv("CLUSTERFX_RULES"), "200"))
+	testkit.Must(b, err)
+	rule := func(name string) *hubv1.SyncRule {
+		one := rulesOf(b, limits)[0]
+		one.Name, one.Spec.Objects.Names = name, []string{"object-0"}
+		one.Spec.To.Namespace = "default"
+		one.Spec.To.Naming = hubv1.SyncTranslated
+		return one
+	}
+	for range b.N {
+		hub := hubOf(b, "{}", hubtest.Remotes("b"), remoteRules(b, rulesOf(b, limits)...))
+		hub.Create(namespace("many", nil))
+		fill(b, hub, 1)
+		remotes := []*hubtest.Remote{hub.Remote("a"), hub.Remote("b")}
+		copies := func(want int) {
+			for _, one := range remotes {
+				counts(b, &one.Server, "default", want)
+			}
+		}
+		hub.Create(rule("first"))
+		copies(1)
+		goroutines, bytes := used()
+		for i := range n {
+			hub.Create(rule(fmt.Sprint("rule-", i)))
+		}
+		copies(n + 1)
+		after, more := used()
+		began := time.Now()
+		hub.Create(rule("last"))
+		copies(n + 2)
+		b.ReportMetric(time.Since(began).Seconds(), "s/new")
+		b.ReportMetric(float64(after-goroutines)/float64(n*len(remotes)), "goroutines/rule+remote")
+		b.ReportMetric((more-bytes)/float64(n*len(remotes)), "B/rule+remote")
+	}
+}
+
+func used() (goroutines int, bytes float64) {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return runtime.NumGoroutine(), float64(m.HeapAlloc + m.StackInuse)
+}
+
 const limits = `
-config:
-  rules:
-  - {name: many, from: Hub, kind: {apiVersion: v1, kind: ConfigMap}, namespaces: {names: [many]}, to: {names: Mirror}}
+many: {from: Hub, kind: {apiVersion: v1, kind: ConfigMap}, namespaces: {names: [many]}, to: {naming: Mirror}}
 `
 
 // fill creates originals of about 1 KB.

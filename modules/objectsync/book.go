@@ -3,8 +3,10 @@
 package objectsync
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -17,26 +19,31 @@ import (
 // Name of the module.
 const Name = "sync"
 
-// book has the rules of all Clusters, and which of them run the module.
+// book is what the operator has configured: for RulesModule, whose own configuration has nothing.
 type book struct {
-	rules.Book
-	clusters labels.Selector // that run the module, unless spec.modules is set
+	config    rules.Config
+	clusters  labels.Selector // that run the module, unless spec.modules is set
+	overrides []moduleconfig.Override
 }
 
-func newBook(base rules.Config, configs []moduleconfig.Config) (book, error) {
-	var own moduleconfig.Config
-	if i := slices.IndexFunc(configs, func(c moduleconfig.Config) bool { return c.Name == Name }); i >= 0 {
-		own = configs[i]
+func newBook(configs []moduleconfig.Config) (book, error) {
+	b := book{config: rules.Defaults(), clusters: labels.Nothing()}
+	i := slices.IndexFunc(configs, func(c moduleconfig.Config) bool { return c.Name == Name })
+	if i < 0 {
+		return b, nil
 	}
-	all, err := rules.NewBook(base, own.Overrides)
-	if err != nil {
-		return book{}, err
+	own := configs[i]
+	if len(own.Config) > 0 {
+		if err := json.Unmarshal(own.Config, &b.config); err != nil {
+			return book{}, fmt.Errorf("decode the configuration of %s: %w", Name, err)
+		}
 	}
 	clusters, err := metav1.LabelSelectorAsSelector(own.Clusters) // of nil: none
 	if err != nil {
 		return book{}, fmt.Errorf("decode the selector of clusters: %w", err)
 	}
-	return book{Book: all, clusters: clusters}, nil
+	b.clusters, b.overrides = clusters, own.Overrides
+	return b, nil
 }
 
 func (b book) runs(c *hubv1.Cluster) bool {
@@ -46,11 +53,17 @@ func (b book) runs(c *hubv1.Cluster) bool {
 	return b.clusters.Matches(labels.Set(c.Labels))
 }
 
-// holding returns the rules whose originals in the hub have a finalizer.
-func (b book) holding() []rules.Rule {
-	return slices.DeleteFunc(b.All(), func(r rules.Rule) bool { return !holds(r) })
-}
-
-func holds(r rules.Rule) bool {
-	return r.From == rules.FromHub && r.IsOneToOne() && r.Mode == rules.Enforce
+// abandon returns how long such a Cluster may be away, and false for no limit.
+func (b book) abandon(cluster map[string]string) (time.Duration, bool) {
+	c := b.config
+	for _, o := range b.overrides {
+		selector, err := metav1.LabelSelectorAsSelector(&o.Selector)
+		if err != nil || !selector.Matches(labels.Set(cluster)) {
+			continue
+		}
+		if err := json.Unmarshal(o.Config, &c); err != nil {
+			return 0, false
+		}
+	}
+	return c.Abandon()
 }

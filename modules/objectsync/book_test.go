@@ -25,27 +25,16 @@ func orders() rules.Rule {
 	}
 }
 
-// bookOf returns a book in which clusters with the label tier: edge have no rules.
+// bookOf returns a book in which clusters with the label tier: test are given up after two hours.
 func bookOf(t *testing.T, abandonAfter string) book {
 	t.Helper()
-	edge := metav1.LabelSelector{MatchLabels: map[string]string{"tier": "edge"}}
-	b, err := newBook(rules.Config{Rules: []rules.Rule{orders()}, AbandonAfter: abandonAfter}, []moduleconfig.Config{{Name: Name, Overrides: []moduleconfig.Override{
-		{Selector: edge, Config: json.RawMessage(`{"rules": []}`)},
-		{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"tier": "test"}}, Config: json.RawMessage(`{"abandonAfter": "2h"}`)},
-		{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"tier": "core"}}, Config: json.RawMessage(`{"rules": null}`)},
-	}}})
+	b, err := newBook([]moduleconfig.Config{{
+		Name: Name, Config: json.RawMessage(`{"abandonAfter": "` + abandonAfter + `"}`), Overrides: []moduleconfig.Override{
+			{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"tier": "test"}}, Config: json.RawMessage(`{"abandonAfter": "2h"}`)},
+		},
+	}})
 	testkit.Must(t, err)
 	return b
-}
-
-// An override replaces the rules of its clusters, and no others.
-func TestBook(t *testing.T) {
-	t.Parallel()
-	b := bookOf(t, "")
-	for tier, want := range map[string]int{"": 1, "test": 1, "edge": 0, "core": 0} {
-		testkit.Equal(t, len(b.Of(map[string]string{"tier": tier})), want, "rules of the tier", tier)
-	}
-	testkit.Equal(t, len(b.holding()), 1, "rules that hold their originals")
 }
 
 // A Cluster runs the module if spec.modules names it, or, without spec.modules, if the configuration selects its labels.
@@ -53,7 +42,7 @@ func TestBook_Runs(t *testing.T) {
 	t.Parallel()
 	edge := map[string]string{"tier": "edge"}
 	configured := func(selector *metav1.LabelSelector) book {
-		b, err := newBook(rules.Config{}, []moduleconfig.Config{{Name: Name, Clusters: selector}})
+		b, err := newBook([]moduleconfig.Config{{Name: Name, Clusters: selector}})
 		testkit.Must(t, err)
 		return b
 	}
@@ -76,21 +65,12 @@ func TestBook_Runs(t *testing.T) {
 	}
 }
 
-// An override may have another template: the clusters of all templates are asked for.
-func TestReleaser_ClustersOf(t *testing.T) {
-	t.Parallel()
-	other := orders()
-	other.Namespaces.Template = "{{cluster}}"
-	r := &releaser{rules: []rules.Rule{orders(), other, orders()}}
-	testkit.Equal(t, r.clustersOf("orders", "tenant-a"), []string{"a", "tenant-a"})
-}
-
 // The finalizer of another hub is removed: it was restored with the object into a new cluster.
 func TestReleaser_AnotherHub(t *testing.T) {
 	t.Parallel()
-	r := &releaser{kind: orders().GVK(), rules: []rules.Rule{orders()}, book: bookOf(t, "")}
+	r := &releaser{kind: orders().GVK(), book: bookOf(t, "")}
 	r.params.Options.HubID = "ours"
-	why, err := r.abandoned(t.Context(), &metav1.PartialObjectMetadata{}, orders().Finalizer(rules.Place{HubID: "theirs"}))
+	why, err := r.abandoned(t.Context(), []rules.Rule{orders()}, &metav1.PartialObjectMetadata{}, orders().Finalizer(rules.Place{HubID: "theirs"}))
 	if err != nil || !strings.Contains(why, "another hub") {
 		t.Errorf("got %q, %v", why, err)
 	}
@@ -120,17 +100,16 @@ func TestReleaser_Away(t *testing.T) {
 		"paused":            {cluster(metav1.ConditionUnknown, 100*time.Hour, nil), selected, 0, "72h", "not reachable for 72h"},
 		"by an override":    {cluster(metav1.ConditionFalse, 3*time.Hour, map[string]string{"tier": "test"}), selected, 0, "72h", "not reachable for 2h"},
 		"never abandoned":   {cluster(metav1.ConditionFalse, 1000*time.Hour, nil), selected, 0, "", ""},
-		"without the rule":  {cluster(metav1.ConditionTrue, 0, map[string]string{"tier": "edge"}), selected, 0, "", "rule does not exist for the Cluster a"},
 		"unselected":        {cluster(metav1.ConditionTrue, 0, nil), nil, 2 * time.Minute, "", "does not select"},
 		"unselected lately": {cluster(metav1.ConditionTrue, 0, nil), nil, 0, "", ""},
 		"unselected, away":  {cluster(metav1.ConditionFalse, time.Hour, nil), nil, 2 * time.Minute, "", ""},
 	} {
-		r := &releaser{kind: orders().GVK(), rules: []rules.Rule{orders()}, book: bookOf(t, c.abandon)}
+		r := &releaser{kind: orders().GVK(), book: bookOf(t, c.abandon)}
 		deleted := metav1.NewTime(time.Now().Add(-c.deleted))
 		obj := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "tenant-a", Name: "x", Labels: c.labels, DeletionTimestamp: &deleted,
 		}}
-		got := r.away(obj, orders().Finalizer(rules.Place{}), c.cluster)
+		got := r.away(obj, orders(), c.cluster)
 		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)
 		}

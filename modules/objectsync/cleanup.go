@@ -15,23 +15,30 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
-	"github.com/clusterfx/clusterfx/reconcilers/syncer"
-	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/deletes"
 )
 
 const pageSize = 500
 
-// cleanup deletes the copies of rules with onDeregister: Delete, and removes finalizers in the remote, since no pair
-// would.
+// cleanup deletes the copies of rules with onDeregister: Delete.
 func cleanup(p Params) registry.CleanupStep {
 	return registry.CleanupStep{Name: "sync/copies", Order: math.MaxInt, Run: func(ctx context.Context) error {
+		var list hubv1.SyncRuleList
+		if err := p.HubClient.List(ctx, &list); meta.IsNoMatchError(err) {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("list the SyncRules: %w", err)
+		}
 		var all []error
-		for _, r := range p.Config.Complete() {
-			c := cleaner{rule: r, at: placeOf(p), params: p}
-			if err := c.run(ctx); err != nil {
+		for i := range list.Items {
+			r, err := rules.Compile(&list.Items[i])
+			if err != nil || !r.SelectsCluster(p.Labels()) {
+				continue
+			}
+			if err := newCleaner(p, r).run(ctx); err != nil {
 				all = append(all, fmt.Errorf("rule %s: %w", r.Name, err))
 			}
 		}
@@ -42,57 +49,41 @@ func cleanup(p Params) registry.CleanupStep {
 type cleaner struct {
 	rule   rules.Rule
 	at     rules.Place
-	params Params
+	params Params        // of an app
+	live   client.Reader // of the cluster with the copies
+	target client.Client
+}
+
+func newCleaner(p Params, r rules.Rule) cleaner {
+	c := cleaner{rule: r, at: placeOf(p), params: p, live: p.APIReader, target: p.Client}
+	if r.From == rules.FromRemote {
+		c.live, c.target = p.HubClient, p.HubClient
+	}
+	return c
 }
 
 func (c cleaner) run(ctx context.Context) error {
-	var all []error
-	if c.rule.From == rules.FromRemote { // also in a rule that only observes now
-		err := syncer.ReleaseAll(ctx, c.params.Remote, c.rule.Identity(c.at), c.rule.GVK())
-		if !meta.IsNoMatchError(err) {
-			all = append(all, err)
-		}
-	}
 	if c.rule.OnDeregister == rules.Delete && c.rule.Mode != rules.Observe {
-		all = append(all, c.deleteCopies(ctx))
+		return c.deleteCopies(ctx)
 	}
-	return errors.Join(all...)
+	return nil
 }
 
-// deleteCopies lists in the hub only namespaces in which the module may delete.
 func (c cleaner) deleteCopies(ctx context.Context) error {
-	target, live, namespaces := c.params.Client, c.params.APIReader, []string{metav1.NamespaceAll}
 	if c.rule.From == rules.FromRemote {
-		target, live = c.params.HubClient, c.params.HubClient
 		ctx = deletes.OnPurpose(ctx, deletes.Confirmed("the removal of Cluster "+c.at.Cluster))
-		if known := c.rule.HubNamespaces(); len(known) > 0 {
-			namespaces = known
-		}
 	}
-	copies := client.MatchingLabels{c.rule.Identity(c.at).Keys().ManagedBy: c.rule.Tenant(c.at)}
-	var all []error
-	for _, namespace := range namespaces {
-		in := []client.ListOption{copies, client.InNamespace(namespace)}
-		all = append(all, c.each(ctx, live, in, func(one *metav1.PartialObjectMetadata) error {
-			if !translate.IsCopy(one) {
-				return nil
-			}
-			return client.IgnoreNotFound(target.Delete(ctx, one, client.Preconditions{UID: &one.UID, ResourceVersion: &one.ResourceVersion}))
-		}))
-	}
-	return errors.Join(all...)
+	return c.eachCopy(ctx, c.remove)
 }
 
 // each reads pages, and continues after an object that cannot be changed.
-func (c cleaner) each(
-	ctx context.Context, reader client.Reader, o []client.ListOption, f func(*metav1.PartialObjectMetadata) error,
-) error {
+func (c cleaner) each(ctx context.Context, o []client.ListOption, f func(*metav1.PartialObjectMetadata) error) error {
 	var all []error
 	for token, more := "", true; more && ctx.Err() == nil; {
 		page := &metav1.PartialObjectMetadataList{}
 		gvk := c.rule.GVK()
 		page.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-		err := reader.List(ctx, page, append(slices.Clone(o), client.Limit(pageSize), client.Continue(token))...)
+		err := c.live.List(ctx, page, append(slices.Clone(o), client.Limit(pageSize), client.Continue(token))...)
 		if meta.IsNoMatchError(err) {
 			return nil // There are none of that kind.
 		}

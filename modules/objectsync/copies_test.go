@@ -28,32 +28,30 @@ import (
 )
 
 const copies = `
-config:
-  rules:
-  - {name: services, from: Hub, kind: {apiVersion: v1, kind: Service}, namespaces: {names: [shop]}, objects: {matchLabels: {go: down}}, to: {names: Mirror}}
-  - {name: claims, from: Hub, kind: {apiVersion: v1, kind: PersistentVolumeClaim}, namespaces: {names: [shop]}, to: {names: Mirror}}
-  - {name: jobs, from: Hub, kind: {apiVersion: batch/v1, kind: Job}, namespaces: {names: [shop]}, to: {names: Mirror}}
-  - {name: pods, from: Hub, kind: {apiVersion: v1, kind: Pod}, namespaces: {names: [shop]}, to: {names: Mirror}}
-  - {name: policies, from: Hub, kind: {apiVersion: networking.k8s.io/v1, kind: NetworkPolicy}, namespaces: {names: [shop]}, to: {names: Mirror}}
-  - {name: lost, from: Hub, kind: {apiVersion: v1, kind: ConfigMap}, namespaces: {names: [shop]}, to: {names: Mirror, namespace: nowhere}}
-  - name: places
-    from: Hub
-    kind: {apiVersion: v1, kind: ConfigMap}
-    namespaces: {names: [places]}
-    to: {names: Mirror, namespace: shop}
-    patches: [{when: {matchLabels: {region: us}}, path: /data/region, cel: cluster.labels.region}]
-  - name: widgets
-    from: Hub
-    kind: {apiVersion: test.example.com/v1, kind: Widget}
-    namespaces: {template: "tenant-{{cluster}}"}
-    to: {names: Mirror, namespace: shop}
-    status: true
-    bringCRD: true
+services: {from: Hub, kind: {apiVersion: v1, kind: Service}, namespaces: {names: [shop]}, objects: {selector: {matchLabels: {go: down}}}, to: {naming: Mirror}}
+claims: {from: Hub, kind: {apiVersion: v1, kind: PersistentVolumeClaim}, namespaces: {names: [shop]}, to: {naming: Mirror}}
+jobs: {from: Hub, kind: {apiVersion: batch/v1, kind: Job}, namespaces: {names: [shop]}, to: {naming: Mirror}}
+pods: {from: Hub, kind: {apiVersion: v1, kind: Pod}, namespaces: {names: [shop]}, to: {naming: Mirror}}
+policies: {from: Hub, kind: {apiVersion: networking.k8s.io/v1, kind: NetworkPolicy}, namespaces: {names: [shop]}, to: {naming: Mirror}}
+lost: {from: Hub, kind: {apiVersion: v1, kind: ConfigMap}, namespaces: {names: [shop]}, to: {naming: Mirror, namespace: nowhere}}
+places:
+  from: Hub
+  kind: {apiVersion: v1, kind: ConfigMap}
+  namespaces: {names: [places]}
+  to: {naming: Mirror, namespace: shop}
+  patches: [{when: {matchLabels: {region: us}}, path: /data/region, cel: cluster.labels.region}]
+widgets:
+  from: Hub
+  kind: {apiVersion: test.example.com/v1, kind: Widget}
+  namespaces: {template: "tenant-{{cluster}}"}
+  to: {naming: Mirror, namespace: shop}
+  status: Return
+  bringCRD: IfAbsent
 `
 
 func copiesHub(t *testing.T) (*hubtest.Hub, *hubtest.Remote) {
 	t.Helper()
-	hub := hubWith(t, copies, hubtest.DeclaredHubRights())
+	hub := restrictedHub(t, copies)
 	a := hub.Remote("a")
 	hub.InstallCRDs(fleettest.CRD(t, widgetKind, typedWidget))
 	hub.Create(namespace("tenant-a", nil)) // The declared rights have the others.
@@ -302,7 +300,7 @@ func hasEventWith(t *testing.T, hub *hubtest.Hub, obj client.Object, reason, tex
 // A definition of an older version, in the remote or in the hub, is reported: the transport of the hub keeps the class of the refusal.
 func TestCopies_OlderSchema(t *testing.T) {
 	t.Parallel()
-	hub := hubWith(t, copies, hubtest.DeclaredHubRights())
+	hub := restrictedHub(t, copies)
 	a := hub.Remote("a")
 	older, newer := fleettest.CRD(t, widgetKind, typedWidget), fleettest.CRD(t, widgetKind, typedWidget)
 	delete(older.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties, "users")

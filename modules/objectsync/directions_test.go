@@ -5,7 +5,6 @@ package objectsync_test
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -21,19 +20,8 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/hubtest"
 	"github.com/clusterfx/clusterfx/internal/testkit"
-	"github.com/clusterfx/clusterfx/modules/objectsync"
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
-	"github.com/clusterfx/clusterfx/registry/state"
 )
-
-// hubWith starts a hub with one remote, a, and a configuration of the module.
-func hubWith(t *testing.T, config string, more ...hubtest.Option) *hubtest.Hub {
-	t.Helper()
-	return hubtest.New(t, append([]hubtest.Option{
-		hubtest.Remotes("a"), hubtest.Modules(objectsync.Module), hubtest.ModuleConfig("sync", config),
-		hubtest.Clusters(func(c *hubv1.Cluster) { c.Spec.Modules = []string{"sync"} }),
-	}, more...)...)
-}
 
 func namespace(name string, labels map[string]string) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
@@ -79,23 +67,20 @@ func hasEvent(t *testing.T, s *hubtest.Server, obj client.Object, reason string)
 }
 
 const fromRemote = `
-config:
-  rules:
-  - name: reports
-    from: Remote
-    kind: {apiVersion: v1, kind: ConfigMap}
-    namespaces: {selector: {matchLabels: {reports: "true"}}}
-    objects: {matchLabels: {report: "true"}}
-    to: {names: Translated, namespace: inbox}
-    onDeregister: Delete
-  limits: {objects: 2}
+reports:
+  from: Remote
+  kind: {apiVersion: v1, kind: ConfigMap}
+  namespaces: {selector: {matchLabels: {reports: "true"}}}
+  objects: {selector: {matchLabels: {report: "true"}}}
+  to: {naming: Translated, namespace: inbox}
+  onDeregister: Delete
 `
 
 // A rule brings objects of labeled namespaces of a remote into the hub, up to its limit, and removes its finalizers and copies
 // when the Cluster is deleted.
 func TestFromRemote_Namespaces(t *testing.T) {
 	t.Parallel()
-	hub := hubWith(t, fromRemote)
+	hub := hubOf(t, fromRemote, hubtest.ModuleConfig("sync", "config: {limits: {objects: 2}}"))
 	a, yes := hub.Remote("a"), map[string]string{"report": "true"}
 	hub.Create(namespace("inbox", nil))
 	a.Create(namespace("shop", nil), namespace("clusterfx-system", map[string]string{"reports": "true"}))
@@ -148,46 +133,44 @@ func TestFromRemote_Namespaces(t *testing.T) {
 }
 
 const fromHub = `
-config:
-  rules:
-  - name: spread
-    from: Hub
-    kind: {apiVersion: v1, kind: ConfigMap}
-    namespaces: {selector: {matchLabels: {spread: "true"}}}
-    to: {names: Translated, namespace: default}
-    onDeregister: Delete
-  - name: orders
-    from: Hub
-    kind: {apiVersion: v1, kind: ConfigMap}
-    namespaces: {template: "tenant-{{cluster}}"}
-    objects: {matchLabels: {order: "true"}}
-    to: {names: Mirror, namespace: orders}
-    adopt: IfEqual
-    patches: [{path: /data/cluster, cel: cluster.name}]
-  - name: seen
-    from: Hub
-    kind: {apiVersion: v1, kind: ConfigMap}
-    namespaces: {names: [watched]}
-    objects: {matchLabels: {seen: "true"}}
-    to: {names: Mirror, namespace: default}
-    mode: Observe
-  - name: back
-    from: Remote
-    kind: {apiVersion: v1, kind: ConfigMap}
-    namespaces: {names: [default]}
-    to: {names: Translated, namespace: back}
-  - name: misfit
-    from: Hub
-    kind: {apiVersion: v1, kind: ConfigMap}
-    namespaces: {names: [misfit]}
-    to: {names: Mirror, namespace: default}
-    patches: [{jsonPatch: [{op: test, path: /data/k, value: other}]}]
+spread:
+  from: Hub
+  kind: {apiVersion: v1, kind: ConfigMap}
+  namespaces: {selector: {matchLabels: {spread: "true"}}}
+  to: {naming: Translated, namespace: default}
+  onDeregister: Delete
+orders:
+  from: Hub
+  kind: {apiVersion: v1, kind: ConfigMap}
+  namespaces: {template: "tenant-{{cluster}}"}
+  objects: {selector: {matchLabels: {order: "true"}}}
+  to: {naming: Mirror, namespace: orders}
+  adopt: IfEqual
+  patches: [{path: /data/cluster, cel: cluster.name}]
+seen:
+  from: Hub
+  kind: {apiVersion: v1, kind: ConfigMap}
+  namespaces: {names: [watched]}
+  objects: {selector: {matchLabels: {seen: "true"}}}
+  to: {naming: Mirror, namespace: default}
+  mode: Observe
+back:
+  from: Remote
+  kind: {apiVersion: v1, kind: ConfigMap}
+  namespaces: {names: [default]}
+  to: {naming: Translated, namespace: back}
+misfit:
+  from: Hub
+  kind: {apiVersion: v1, kind: ConfigMap}
+  namespaces: {names: [misfit]}
+  to: {naming: Mirror, namespace: default}
+  patches: [{jsonPatch: [{op: test, path: /data/k, value: other}]}]
 `
 
 // Rules from the hub select namespaces by labels, adopt equal objects, patch copies, and only observe if they shall.
 func TestFromHub_Fields(t *testing.T) {
 	t.Parallel()
-	hub := hubWith(t, fromHub)
+	hub := hubOf(t, fromHub)
 	a := hub.Remote("a")
 	a.Create(namespace("orders", nil))
 	labeled := map[string]string{"spread": "true"}
@@ -255,22 +238,20 @@ func TestFromHub_Fields(t *testing.T) {
 }
 
 const widgets = `
-config:
-  rules:
-  - name: widgets
-    from: Hub
-    kind: {apiVersion: test.example.com/v1, kind: Widget}
-    namespaces: {template: "tenant-{{cluster}}"}
-    to: {names: Mirror, namespace: default}
-    status: true
-    bringCRD: true
+widgets:
+  from: Hub
+  kind: {apiVersion: test.example.com/v1, kind: Widget}
+  namespaces: {template: "tenant-{{cluster}}"}
+  to: {naming: Mirror, namespace: default}
+  status: Return
+  bringCRD: IfAbsent
 `
 
 // The definition of a kind goes down before its objects, and the status of a copy comes back. When the module is deselected, an
 // original can be deleted, with an event that says that its copy is left.
 func TestStatus(t *testing.T) {
 	t.Parallel()
-	hub := hubWith(t, widgets, hubtest.DeclaredHubRights())
+	hub := restrictedHub(t, widgets)
 	a := hub.Remote("a")
 	hub.InstallCRDs(fleettest.CRD(t, widgetKind, ""))
 	hub.Create(namespace("tenant-a", nil))
@@ -294,23 +275,6 @@ func TestStatus(t *testing.T) {
 	hub.WaitGone(original)
 	hasEvent(t, &hub.Server, original, rules.ReasonCopyLeftBehind)
 	exists(a, copied)
-}
-
-// A remote that is Ready has the controller of each rule whose kind the hub serves, with its objects, also if the definition of the
-// kind is brought to the remote first.
-func TestReady_HasAllRules(t *testing.T) {
-	t.Parallel()
-	hub := hubtest.New(t, hubtest.Modules(objectsync.Module), hubtest.ModuleConfig("sync", widgets), hubtest.DeclaredHubRights(),
-		hubtest.Clusters(func(c *hubv1.Cluster) { c.Spec.Modules = []string{"sync"} }))
-	hub.InstallCRDs(fleettest.CRD(t, widgetKind, ""))
-	hub.AddRemote("a").WaitReady()
-	info, _ := hub.Registry().Status("a")
-	for _, m := range info.Modules {
-		i := slices.IndexFunc(m.Controllers, func(c state.ControllerStatus) bool { return c.Name == "sync-widgets-copies" })
-		if i < 0 || m.Controllers[i].State != state.ModuleRunning || m.State != state.ModuleRunning {
-			t.Errorf("got module %+v, want it with the controller of the rule", m)
-		}
-	}
 }
 
 var widgetKind = schema.GroupVersionKind{Group: "test.example.com", Version: "v1", Kind: "Widget"}

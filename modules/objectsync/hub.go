@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -31,60 +31,53 @@ const (
 	unselectedAfter = time.Minute // what a remote's pair has for a deleted object that is no longer selected
 )
 
-// SetUpHub adds a controller for each kind with one-to-one rules from the hub. It releases deleted originals whose
-// copy no pair will delete.
-func SetUpHub(p HubParams) error {
-	all, err := newBook(p.Config, p.Options.ModuleConfigs)
-	if err != nil {
+// releasers have a controller for each kind with one-to-one rules from the hub. They release deleted originals whose copy no pair
+// will delete.
+type releasers struct {
+	book   book
+	params HubParams
+
+	mu    sync.Mutex // protects kinds
+	kinds map[schema.GroupVersionKind]bool
+}
+
+// ensure adds the controller of a kind that the hub serves, unless it is there.
+func (r *releasers) ensure(kind schema.GroupVersionKind) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.kinds[kind] {
+		return nil
+	}
+	if _, err := r.params.RESTMapper.RESTMapping(kind.GroupKind(), kind.Version); err != nil {
 		return err
 	}
-	byKind := map[schema.GroupVersionKind][]rules.Rule{}
-	for _, r := range all.holding() {
-		byKind[r.GVK()] = append(byKind[r.GVK()], r)
+	if err := (&releaser{kind: kind, book: r.book, params: r.params}).add(); err != nil {
+		return err
 	}
-	for kind, of := range byKind {
-		one := &releaser{kind: kind, rules: of, book: all, params: p}
-		if rules.IsServedByKubernetes(kind.Group) {
-			err = one.add()
-		} else {
-			err = p.Manager.Add(one)
-		}
-		if err != nil {
-			return fmt.Errorf("kind %s: %w", kind.Kind, err)
-		}
-	}
+	r.kinds[kind] = true
 	return nil
 }
 
 type releaser struct {
 	kind   schema.GroupVersionKind
-	rules  []rules.Rule
 	book   book
 	params HubParams
 }
 
-func (r *releaser) Start(ctx context.Context) error {
-	ticker := time.NewTicker(kindAgain)
-	defer ticker.Stop()
-	for {
-		_, err := r.params.RESTMapper.RESTMapping(r.kind.GroupKind(), r.kind.Version)
-		if err == nil {
-			break
-		}
-		if !meta.IsNoMatchError(err) {
-			r.params.Logger.V(1).Info("Failed to find a kind", "kind", r.kind.Kind, "error", err.Error())
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
+// rules are those that hold originals of the kind.
+func (r *releaser) rules(ctx context.Context) ([]rules.Rule, error) {
+	var all hubv1.SyncRuleList
+	if err := r.params.Client.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the rules: %w", err)
+	}
+	var found []rules.Rule
+	for i := range all.Items {
+		one, err := rules.Compile(&all.Items[i])
+		if err == nil && one.GVK() == r.kind && one.HasFinalizers() {
+			found = append(found, one)
 		}
 	}
-	if err := r.add(); err != nil {
-		return err
-	}
-	<-ctx.Done()
-	return nil
+	return found, nil
 }
 
 func (r *releaser) add() error {
@@ -119,9 +112,13 @@ func (r *releaser) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 	if !isHeld(obj) {
 		return reconcile.Result{}, nil
 	}
+	all, err := r.rules(ctx)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
 	for _, finalizer := range held(obj) {
 		name, _ := rules.RuleOfFinalizer(finalizer)
-		why, err := r.abandoned(ctx, obj, finalizer)
+		why, err := r.abandoned(ctx, all, obj, finalizer)
 		if err != nil {
 			return reconcile.Result{}, err
 		}
@@ -138,62 +135,47 @@ func (r *releaser) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 }
 
 // abandoned says why the copy is given up; empty if it is not.
-func (r *releaser) abandoned(ctx context.Context, obj *metav1.PartialObjectMetadata, finalizer string) (string, error) {
+func (r *releaser) abandoned(
+	ctx context.Context, all []rules.Rule, obj *metav1.PartialObjectMetadata, finalizer string,
+) (string, error) {
 	name, _ := rules.RuleOfFinalizer(finalizer)
 	if finalizer != (rules.Rule{Name: name, From: rules.FromHub}).Finalizer(rules.Place{HubID: r.params.Options.HubID}) {
 		return "another hub has made it, as before this one was restored into a new cluster", nil
 	}
-	why := "the rule does not exist, or has no copies of this namespace"
-	for _, name := range r.clustersOf(name, obj.Namespace) {
-		var c hubv1.Cluster
-		err := r.params.APIReader.Get(ctx, client.ObjectKey{Name: name}, &c)
-		switch {
-		case apierrors.IsNotFound(err):
-			why = "the Cluster " + name + " does not exist"
-			continue
-		case err != nil:
-			return "", fmt.Errorf("read the Cluster %s: %w", name, err)
-		case !r.book.runs(&c):
-			why = "the Cluster " + name + " does not run the module " + Name
-			continue
-		}
-		if why = r.away(obj, finalizer, &c); why == "" {
-			return "", nil
-		}
+	i := slices.IndexFunc(all, func(one rules.Rule) bool {
+		cluster, ok := one.ClusterOf(obj.Namespace)
+		return ok && one.Name == name && slices.Contains(one.SourceNamespaces(cluster), obj.Namespace)
+	})
+	if i < 0 {
+		return "the rule does not exist, or has no copies of this namespace", nil
 	}
-	return why, nil
-}
-
-// clustersOf returns, sorted, whose namespace it may be by the rules of a name: an override may have another
-// template.
-func (r *releaser) clustersOf(rule, namespace string) []string {
-	var names []string
-	for _, one := range r.rules {
-		if cluster, ok := one.ClusterOf(namespace); ok && one.Name == rule {
-			names = append(names, cluster)
-		}
+	if all[i].IsTerminating {
+		return "", nil // Its end releases all originals.
 	}
-	slices.Sort(names)
-	return slices.Compact(names)
+	cluster, _ := all[i].ClusterOf(obj.Namespace)
+	var c hubv1.Cluster
+	err := r.params.APIReader.Get(ctx, client.ObjectKey{Name: cluster}, &c)
+	switch {
+	case apierrors.IsNotFound(err):
+		return "the Cluster " + cluster + " does not exist", nil
+	case err != nil:
+		return "", fmt.Errorf("read the Cluster %s: %w", cluster, err)
+	case !r.book.runs(&c):
+		return "the Cluster " + cluster + " does not run the module " + Name, nil
+	case !all[i].SelectsCluster(c.Labels):
+		return "the rule does not select the Cluster " + cluster, nil
+	}
+	return r.away(obj, all[i], &c), nil
 }
 
 // away says why a Cluster that runs the module will not release an object.
-func (r *releaser) away(obj *metav1.PartialObjectMetadata, finalizer string, c *hubv1.Cluster) string {
-	name, _ := rules.RuleOfFinalizer(finalizer)
-	all := r.book.Of(c.Labels)
-	i := slices.IndexFunc(all, func(one rules.Rule) bool {
-		return one.Name == name && one.GVK() == r.kind && holds(one) && slices.Contains(one.SourceNamespaces(c.Name), obj.Namespace)
-	})
-	if i < 0 {
-		return "the rule does not exist for the Cluster " + c.Name
-	}
+func (r *releaser) away(obj *metav1.PartialObjectMetadata, rule rules.Rule, c *hubv1.Cluster) string {
 	reachable := meta.FindStatusCondition(c.Status.Conditions, hubv1.ConditionReachable)
 	responds := reachable != nil && reachable.Status == metav1.ConditionTrue
-	selector := all[i].ObjectLabels()
-	if responds && selector != nil && !selector.Matches(labels.Set(obj.Labels)) && time.Since(obj.DeletionTimestamp.Time) > unselectedAfter {
+	if responds && !rule.SelectsObject(obj) && time.Since(obj.DeletionTimestamp.Time) > unselectedAfter {
 		return "the rule does not select the object any longer"
 	}
-	after, ok := r.book.Abandon(c.Labels)
+	after, ok := r.book.abandon(c.Labels)
 	if ok && reachable != nil && !responds && time.Since(reachable.LastTransitionTime.Time) > after {
 		return "the Cluster " + c.Name + " was not reachable for " + after.String()
 	}

@@ -36,7 +36,7 @@ type limit struct {
 	objects int
 	bytes   int64
 	copies  *hubobjects.Objects
-	rule    *ruleInApp
+	rule    *entry
 
 	counting sync.Mutex // held while the copies are counted, which reads memory
 
@@ -47,17 +47,16 @@ type limit struct {
 	told    time.Time
 }
 
-func newLimit(r *ruleInApp) (*limit, error) {
+func newLimit(r *entry) (*limit, error) {
 	id := r.Identity(placeOf(r.params))
 	key := id.Keys().ManagedBy
 	exists, err := labels.NewRequirement(key, selection.Exists, nil)
 	if err != nil {
 		return nil, err
 	}
-	empty := &unstructured.Unstructured{}
-	empty.SetGroupVersionKind(r.GVK())
 	copies, err := r.params.HubObjects.Watch(hubobjects.Selection{
-		Object: empty, Labels: labels.NewSelector().Add(*exists), Route: hubobjects.ByLabel(key),
+		Object: emptyOf(r.GVK()), Labels: labels.NewSelector().Add(*exists), Namespaces: r.HubNamespaces(), Route: hubobjects.ByLabel(key),
+		Permissions: r.hubRules, Until: r.ctx,
 	}, id.Tenant)
 	if err != nil {
 		return nil, err

@@ -29,10 +29,10 @@ func (unreadable) Get(context.Context, client.ObjectKey, client.Object, ...clien
 // deleted.
 func TestNeedsNamespace(t *testing.T) {
 	t.Parallel()
-	r := &ruleInApp{Rule: rules.Rule{
+	r := &entry{Rule: rules.Rule{
 		From: rules.FromRemote, Namespaces: rules.Namespaces{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}},
 	}}
-	r.params.Cache = unreadable{}
+	r.params.Cache, r.ctx = unreadable{}, t.Context()
 	up := &unstructured.Unstructured{}
 	testkit.NoError(t, testkit.Err(r.needsNamespace(t.Context(), up)), "an object without a namespace")
 	up.SetNamespace("shop")

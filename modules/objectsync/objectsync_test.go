@@ -16,35 +16,30 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/hubtest"
 	"github.com/clusterfx/clusterfx/internal/testkit"
-	"github.com/clusterfx/clusterfx/modules/objectsync"
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 )
 
 func TestMain(m *testing.M) { os.Exit(hubtest.Main(m)) }
 
 const secrets = `
-config:
-  rules:
-  - name: pull-secrets
-    from: Hub
-    kind: {apiVersion: v1, kind: Secret}
-    namespaces: {names: [default]}
-    objects: {matchLabels: {sync: everywhere}}
-    to: {names: Mirror}
-    onDeregister: Delete
-  - name: orders
-    from: Hub
-    kind: {apiVersion: v1, kind: ConfigMap}
-    namespaces: {template: "tenant-{{cluster}}"}
-    objects: {matchLabels: {order: "true"}}
-    to: {names: Mirror, namespace: default}
+pull-secrets:
+  from: Hub
+  kind: {apiVersion: v1, kind: Secret}
+  namespaces: {names: [default]}
+  objects: {selector: {matchLabels: {sync: everywhere}}}
+  to: {naming: Mirror}
+  onDeregister: Delete
+orders:
+  from: Hub
+  kind: {apiVersion: v1, kind: ConfigMap}
+  namespaces: {template: "tenant-{{cluster}}"}
+  objects: {selector: {matchLabels: {order: "true"}}}
+  to: {naming: Mirror, namespace: default}
 `
 
 func newHub(t *testing.T) *hubtest.Hub {
 	t.Helper()
-	return hubtest.New(t, hubtest.Remotes("a", "b"), hubtest.Modules(objectsync.Module),
-		hubtest.ModuleConfig("sync", secrets), hubtest.DeclaredHubRights(),
-		hubtest.Clusters(func(c *hubv1.Cluster) { c.Spec.Modules = []string{"sync"} }))
+	return restrictedHub(t, secrets, hubtest.Remotes("b"))
 }
 
 func meta(namespace, name string, labels map[string]string) metav1.ObjectMeta {
@@ -131,16 +126,15 @@ func TestClusterScoped(t *testing.T) {
 				continue
 			}
 			checked++
-			r := rules.Rule{
-				Name: "a", From: rules.FromHub, Kind: rules.Kind{APIVersion: list.GroupVersion, Kind: one.Kind},
-				Objects: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}, To: rules.To{Names: rules.Mirror},
-			}
+			r := &hubv1.SyncRule{ObjectMeta: meta("", "a", nil), Spec: hubv1.SyncRuleSpec{
+				From: hubv1.SyncFromHub, Kind: hubv1.SyncKind{APIVersion: list.GroupVersion, Kind: one.Kind},
+				Objects: hubv1.SyncObjects{Selector: &hubv1.LabelSelector{MatchLabels: map[string]hubv1.LabelValue{"a": "b"}}},
+				To:      hubv1.SyncTarget{Naming: hubv1.SyncMirror},
+			}}
 			if one.Namespaced {
-				r.Namespaces.Names = []string{"default"}
+				r.Spec.Namespaces.Names = []string{"default"}
 			}
-			c := rules.Defaults()
-			c.Rules = []rules.Rule{r}
-			testkit.NoError(t, c.Validate(), one.Kind, "of", list.GroupVersion)
+			testkit.NoError(t, testkit.Err(rules.Compile(r)), one.Kind, "of", list.GroupVersion)
 		}
 	}
 	if checked < 40 {

@@ -11,21 +11,18 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
-	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/hubobjects"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
@@ -34,174 +31,150 @@ const patchAgain = 5 * time.Minute
 
 type object = *unstructured.Unstructured
 
-// SetUp adds the pairs of all rules to the app of a remote.
-func SetUp(p Params) error {
-	limiter := syncer.NewStatusLimiter()
-	for _, r := range p.Config.Complete() {
-		one := &ruleInApp{Rule: r, params: p, cluster: string(p.Name), statuses: limiter}
-		err := one.setUp()
-		if errors.Is(err, rules.ErrNamespace) { // The other rules work for this cluster.
-			p.Logger.Error(err, "Failed to set up a rule for this cluster", "rule", r.Name)
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("rule %s: %w", r.Name, err)
-		}
-	}
-	return nil
-}
-
 func placeOf(p Params) rules.Place { return rules.Place{HubID: p.HubID, Cluster: string(p.Name)} }
 
-type ruleInApp struct {
-	rules.Rule
-	params  Params
-	cluster string
-	patcher patcher
-	limit   *limit // nil for rules from the hub
-	// statuses limits the writes of status of all rules.
-	statuses *rate.Limiter
-	// For a rule from the hub: the Namespaces that it selects, and originals that are requested all together.
-	namespaces, originals *hubobjects.Objects
-}
-
-func (r *ruleInApp) setUp() (err error) {
-	if err := r.checkNamespaces(); err != nil {
+// open makes what the entry needs to run. It starts no watch of the remote.
+func (e *entry) open(ctx context.Context) (err error) {
+	if e.table, err = e.engine.table(e.Rule); err != nil {
 		return err
 	}
-	if _, err = r.patcher.of(r); err != nil {
-		return err
+	select {
+	case <-e.table.begun:
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
-	p := r.params
+	p := e.params
 	options := syncer.PairOptions{
-		Name: "sync-" + r.Name, Manager: p.Manager, Identity: r.Identity(placeOf(p)), OneToOne: r.IsOneToOne(),
-		Upstream: syncer.OfHub(p.Remote, r.hubSelection()), Downstream: syncer.OfRemote(p.Remote),
-		Quote: r.quoteFor(), Metrics: p.Metrics, StatusLimiter: r.statuses,
+		Name: "sync-" + e.Name, Manager: p.Manager, Identity: e.Identity(placeOf(p)), OneToOne: e.HasFinalizers(),
+		Upstream: syncer.OfHub(p.Remote, e.hubSelection()), Downstream: syncer.OfRemote(p.Remote),
+		Quote: e.quoteFor(), Shared: e.engine.metrics, StatusLimiter: e.engine.statuses,
+		Cause: "rule " + e.Name, GiveUp: e.giveUp, Report: e.report, Refused: e.refused,
 	}
-	if r.From == rules.FromRemote {
+	if e.From == rules.FromRemote {
 		options.Upstream, options.Downstream = options.Downstream, options.Upstream
 	}
-	pair, err := syncer.NewPair(options)
-	if err != nil {
+	if e.pair, err = syncer.NewPair(options); err != nil {
 		return err
 	}
-	if rules.IsServedByKubernetes(r.GVK().Group) {
-		return r.register(pair)
-	}
-	return p.Manager.Add(&waiter{Name: "kind-of-" + r.Name, pair: pair, rule: r})
-}
-
-// checkNamespaces refuses what only the cluster's name makes known: the credentials namespace of the hub, too.
-func (r *ruleInApp) checkNamespaces() error {
-	if err := r.CheckNamespaces(r.cluster); err != nil {
+	if err = errors.Join(e.watchNamespaces(), e.watchOriginals()); err != nil {
 		return err
 	}
-	into := r.TargetNamespaces(r.cluster)
-	if i := slices.IndexFunc(into, r.params.HubObjects.IsHidden); i >= 0 && r.From == rules.FromRemote {
-		return fmt.Errorf("%w: %s has the credentials", rules.ErrNamespace, into[i])
-	}
-	return nil
-}
-
-// quoteFor is nil if events must repeat no text: the hub's own, and those about Secrets, which might contain values.
-func (r *ruleInApp) quoteFor() kubeconfig.Quoter {
-	if r.From == rules.FromRemote || r.GVK().GroupKind() == (schema.GroupKind{Kind: "Secret"}) {
-		return nil
-	}
-	return r.params.Quote
-}
-
-func (r *ruleInApp) register(pair *syncer.Pair) (err error) {
-	if err := errors.Join(r.watchNamespaces(), r.watchOriginals()); err != nil {
-		return err
-	}
-	if r.From == rules.FromRemote {
-		if r.limit, err = newLimit(r); err != nil {
+	if e.From == rules.FromRemote {
+		if e.limit, err = newLimit(e); err != nil {
 			return err
 		}
 	}
-	selector := r.Selector(r.cluster, r.labelsOf)
-	return syncer.Register(pair, syncer.Syncer[object](&copier{rule: r, Copy: syncer.Copy[object]{
-		Called: "copies", Mutate: r.mutate, Adopt: r.adopts,
-	}}), r.Translator(placeOf(r.params)), syncer.Options[object]{
-		Kind: r.GVK(), Exclude: r.Exclude, Observe: r.Mode == rules.Observe,
-		Select:               func(up object) bool { return selector.Selects(up) },
-		OnDownstreamDeletion: syncer.DeletionPolicy(r.OnTargetDeletion),
+	selector := e.Selector(e.engine.cluster, e.labelsOf)
+	e.opened, err = syncer.Open(e.pair, syncer.Syncer[object](&copier{rule: e, Copy: syncer.Copy[object]{
+		Called: "copies", Mutate: e.mutate, Adopt: e.adopts,
+	}}), e.Translator(placeOf(p)), syncer.Options[object]{
+		Kind: e.GVK(), Exclude: e.Exclude, Observe: e.Mode == rules.Observe, CreateOnly: e.Mode == rules.Create, Moves: true,
+		Select:               func(up object) bool { return !e.drains && selector.Selects(up) },
+		OnDownstreamDeletion: syncer.DeletionPolicy(e.OnTargetDeletion),
 		Hooks: []syncer.ClientHook[object]{{
-			Name: "namespace", Upstream: syncer.Mutators[object]{Get: r.needsNamespace},
+			Name: "namespace", Upstream: syncer.Mutators[object]{Get: e.needsNamespace},
 		}},
 	})
+	return err
+}
+
+// quoteFor is nil if events must repeat no text: the hub's own, and those about Secrets, which might contain values.
+func (e *entry) quoteFor() kubeconfig.Quoter {
+	if e.From == rules.FromRemote || e.GVK().GroupKind() == (schema.GroupKind{Kind: "Secret"}) {
+		return nil
+	}
+	return e.params.Quote
 }
 
 // needsNamespace fails if the Namespace is needed to select an object and cannot be read: that is no reason to delete
 // a copy.
-func (r *ruleInApp) needsNamespace(_ context.Context, up object) (object, error) {
-	if up.GetNamespace() == "" || r.NamespaceLabels() == nil {
+func (e *entry) needsNamespace(_ context.Context, up object) (object, error) {
+	if up.GetNamespace() == "" || e.NamespaceLabels() == nil {
 		return up, nil
 	}
-	if _, err := r.namespace(up.GetNamespace()); err != nil {
+	if _, err := e.namespace(up.GetNamespace()); err != nil {
 		return up, fmt.Errorf("read the labels of the namespace: %w", err)
 	}
 	return up, nil
 }
 
 // hubSelection is the originals, or the namespace of the copies, and the same in all apps, which share an informer.
-func (r *ruleInApp) hubSelection() syncer.HubSelection {
-	if r.From == rules.FromRemote {
-		return syncer.HubSelection{Namespaces: r.HubNamespaces()}
+func (e *entry) hubSelection() syncer.HubSelection {
+	s := syncer.HubSelection{Permissions: e.hubRules, Until: e.ctx}
+	if e.From == rules.FromRemote {
+		s.Namespaces = e.HubNamespaces()
+		return s
 	}
-	s := syncer.HubSelection{Labels: r.ObjectLabels(), Route: hubobjects.All()}
-	if named := r.SourceNamespaces(r.cluster); len(named) > 0 {
-		s.Route, s.Keys, s.Namespaces = hubobjects.ByNamespace(), named, r.Namespaces.Names
+	s.Labels, s.Route = e.ObjectLabels(), hubobjects.All()
+	if named := e.SourceNamespaces(e.engine.cluster); len(named) > 0 {
+		s.Route, s.Keys, s.Namespaces = hubobjects.ByNamespace(), named, e.Namespaces.Names
 	}
 	return s
 }
 
-func (r *ruleInApp) watchNamespaces() (err error) {
-	if r.From != rules.FromHub || r.NamespaceLabels() == nil {
+func (e *entry) watchNamespaces() (err error) {
+	switch {
+	case e.NamespaceLabels() == nil:
 		return nil
-	}
-	r.namespaces, err = r.params.HubObjects.Watch(hubobjects.Selection{Object: namespaceMetadata(), Route: hubobjects.All()})
-	if err != nil {
+	case e.From == rules.FromRemote:
+		related, err := e.pair.WatchUpstream(namespaceMetadata(), func(ctx context.Context, namespace client.Object) []types.NamespacedName {
+			var all []types.NamespacedName
+			for _, one := range e.requestsIn(e.params.Cache)(ctx, namespace) {
+				all = append(all, one.NamespacedName)
+			}
+			return all
+		})
+		e.more = append(e.more, related)
 		return err
 	}
-	return nil
+	e.namespaces, err = e.params.HubObjects.Watch(hubobjects.Selection{
+		Object: namespaceMetadata(), Route: hubobjects.All(), Permissions: e.hubRules, Until: e.ctx, Refused: e.refused,
+	})
+	return err
 }
 
-func (r *ruleInApp) watchOriginals() (err error) {
-	if r.From != rules.FromHub || len(r.Patches) == 0 && r.NamespaceLabels() == nil {
+func (e *entry) watchOriginals() (err error) {
+	if e.From != rules.FromHub || len(e.Patches) == 0 && e.NamespaceLabels() == nil {
 		return nil
 	}
-	empty, s := &unstructured.Unstructured{}, r.hubSelection()
-	empty.SetGroupVersionKind(r.GVK())
-	r.originals, err = r.params.HubObjects.Watch(hubobjects.Selection{
-		Object: empty, Labels: s.Labels, Namespaces: s.Namespaces, Route: s.Route,
+	s := e.hubSelection()
+	e.originals, err = e.params.HubObjects.Watch(hubobjects.Selection{
+		Object: emptyOf(e.GVK()), Labels: s.Labels, Namespaces: s.Namespaces, Route: s.Route, Permissions: s.Permissions, Until: s.Until,
 	}, s.Keys...)
+	if err == nil && e.namespaces != nil {
+		e.more = append(e.more, hubobjects.Map(e.namespaces, e.requestsIn(e.originals)))
+	}
 	return err
+}
+
+func emptyOf(kind schema.GroupVersionKind) object {
+	empty := &unstructured.Unstructured{}
+	empty.SetGroupVersionKind(kind)
+	return empty
 }
 
 func namespaceMetadata() *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}}
 }
 
-func (r *ruleInApp) labelsOf(namespace string) (map[string]string, bool) {
-	found, err := r.namespace(namespace)
+func (e *entry) labelsOf(namespace string) (map[string]string, bool) {
+	found, err := e.namespace(namespace)
 	return found.GetLabels(), err == nil
 }
 
-func (r *ruleInApp) namespace(name string) (*metav1.PartialObjectMetadata, error) {
+func (e *entry) namespace(name string) (*metav1.PartialObjectMetadata, error) {
 	found := namespaceMetadata()
-	ctx, cancel := context.WithTimeout(context.Background(), labelTimeout) //nolint:forbidigo // A read from memory has no caller's context.
+	ctx, cancel := context.WithTimeout(e.ctx, labelTimeout) // A read from memory has no caller's context.
 	defer cancel()
-	var reader client.Reader = r.params.Cache
-	if r.namespaces != nil {
-		reader = r.namespaces
+	var reader client.Reader = e.params.Cache
+	if e.namespaces != nil {
+		reader = e.namespaces
 	}
 	return found, reader.Get(ctx, types.NamespacedName{Name: name}, found)
 }
 
-func (r *ruleInApp) mutate(ctx context.Context, _, copied object) error {
-	p, err := r.patcher.of(r)
+func (e *entry) mutate(ctx context.Context, _, copied object) error {
+	p, err := e.patcher.of(e)
 	if err != nil {
 		return err
 	}
@@ -214,51 +187,85 @@ type patcher struct {
 	made   *rules.Patcher
 }
 
-func (p *patcher) of(r *ruleInApp) (*rules.Patcher, error) {
-	now := r.params.Labels()
+func (p *patcher) of(e *entry) (*rules.Patcher, error) {
+	now := e.params.Labels()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.made != nil && maps.Equal(p.labels, now) {
 		return p.made, nil
 	}
-	made, err := r.Patcher(rules.Cluster{Name: r.cluster, Labels: now})
+	made, err := e.Patcher(rules.Cluster{Name: e.engine.cluster, Labels: now})
 	if err == nil {
 		p.made, p.labels = made, now
 	}
 	return made, err
 }
 
-func (r *ruleInApp) adopts(ctx context.Context, up, down object) bool {
-	t, err := translate.Bind(r.Translator(placeOf(r.params)), r.Identity(placeOf(r.params)), r.GVK())
+func (e *entry) adopts(ctx context.Context, up, down object) bool {
+	if e.Mode == rules.Create {
+		return false
+	}
+	if e.takesOver(up, down) {
+		return true
+	}
+	t, err := translate.Bind(e.Translator(placeOf(e.params)), e.Identity(placeOf(e.params)), e.GVK())
 	if err != nil {
 		return false
 	}
-	p, err := r.patcher.of(r)
-	return err == nil && r.Adopts(ctx, p, t.Metadata(up, client.ObjectKeyFromObject(down)), down)
+	p, err := e.patcher.of(e)
+	return err == nil && e.Adopts(ctx, p, placeOf(e.params), t.Metadata(up, client.ObjectKeyFromObject(down)), down)
+}
+
+// takesOver: the copy is that of the same rule of a hub that this one replaces.
+func (e *entry) takesOver(up, down object) bool {
+	return slices.ContainsFunc(e.TakeOver, func(hub string) bool {
+		of := rules.Place{HubID: hub, Cluster: e.engine.cluster}
+		t, err := translate.Bind(e.Translator(of), e.Identity(of), e.GVK())
+		if err != nil {
+			return false
+		}
+		original, ours := t.ToUpstream(down)
+		return ours && original == client.ObjectKeyFromObject(up)
+	})
 }
 
 type copier struct {
 	syncer.Copy[object]
-	rule *ruleInApp
+	rule *entry
 }
 
-var _ syncer.ControllerModifier = (*copier)(nil)
-
 func (c *copier) SyncDown(ctx context.Context, e syncer.Down[object]) (reconcile.Result, error) {
-	if c.rule.limit != nil {
-		if again, err := c.rule.limit.check(ctx, e.Upstream, e.Session); err != nil || again > 0 {
-			return reconcile.Result{RequeueAfter: again}, err
-		}
+	if again, err := c.limited(ctx, e.Upstream, e.Session); err != nil || again > 0 {
+		return reconcile.Result{RequeueAfter: again}, err
 	}
 	result, err := c.Copy.SyncDown(ctx, e)
+	if apierrors.IsNotFound(err) && c.rule.To.CreateNamespace {
+		if err = c.createNamespace(ctx, e.Session); err == nil {
+			result, err = c.Copy.SyncDown(ctx, e)
+		}
+	}
 	return c.explained(ctx, e.Session, result, err)
 }
 
+// createNamespace makes the namespace of a copy, and never changes one.
+func (c *copier) createNamespace(ctx context.Context, s *syncer.Session[object]) error {
+	err := s.DownstreamAccess().Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.Target().Namespace}})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create the namespace of a copy: %w", err)
+	}
+	return nil
+}
+
+func (c *copier) limited(ctx context.Context, up object, s *syncer.Session[object]) (time.Duration, error) {
+	if c.rule.limit == nil {
+		return 0, nil
+	}
+	return c.rule.limit.check(ctx, up, s)
+}
+
 func (c *copier) Sync(ctx context.Context, e syncer.Both[object]) (reconcile.Result, error) {
-	if c.rule.limit != nil {
-		if again, err := c.rule.limit.check(ctx, e.Upstream, e.Session); err != nil || again > 0 {
-			return reconcile.Result{RequeueAfter: again}, err
-		}
+	if again, err := c.limited(ctx, e.Upstream, e.Session); err != nil || again > 0 {
+		return reconcile.Result{RequeueAfter: again}, err
 	}
 	var up error
 	if c.rule.Status {
@@ -283,39 +290,20 @@ func (c *copier) explained(
 	return reconcile.Result{RequeueAfter: patchAgain}, told
 }
 
-func (c *copier) ModifyController(
-	_ *syncer.Pair, b *registry.ControllerBuilder[reconcile.Request],
-) (*registry.ControllerBuilder[reconcile.Request], error) {
-	r := c.rule
-	if len(r.Patches) > 0 { // They depend on the labels of the Cluster.
-		b = b.WatchesRawSource(registry.Changed(r.params.Facts, func(ctx context.Context) []reconcile.Request {
-			return r.requestsIn(r.reader())(ctx, &metav1.PartialObjectMetadata{})
-		}))
+func (e *entry) reader() client.Reader {
+	if e.From == rules.FromHub {
+		return e.originals
 	}
-	if r.NamespaceLabels() == nil {
-		return b, nil
-	}
-	if r.namespaces != nil {
-		return b.WatchesRawSource(hubobjects.Map(r.namespaces, r.requestsIn(r.originals))), nil
-	}
-	return b.WatchesRawSource(source.Kind(r.params.Cache, client.Object(namespaceMetadata()),
-		handler.TypedEnqueueRequestsFromMapFunc(r.requestsIn(r.params.Cache)))), nil
-}
-
-func (r *ruleInApp) reader() client.Reader {
-	if r.From == rules.FromHub {
-		return r.originals
-	}
-	return r.params.Cache
+	return e.params.Cache
 }
 
 // requestsIn requests the originals in a namespace, or all if it has no name.
-func (r *ruleInApp) requestsIn(reader client.Reader) func(context.Context, client.Object) []reconcile.Request {
+func (e *entry) requestsIn(reader client.Reader) func(context.Context, client.Object) []reconcile.Request {
 	return func(ctx context.Context, namespace client.Object) []reconcile.Request {
 		all := &unstructured.UnstructuredList{}
-		all.SetGroupVersionKind(r.GVK().GroupVersion().WithKind(r.GVK().Kind + "List"))
+		all.SetGroupVersionKind(e.GVK().GroupVersion().WithKind(e.GVK().Kind + "List"))
 		if err := reader.List(ctx, all, client.InNamespace(namespace.GetName())); err != nil {
-			r.params.Logger.Error(err, "Failed to list the originals in a namespace whose labels have changed", "rule", r.Name)
+			e.params.Logger.Error(err, "Failed to list the originals in a namespace whose labels have changed", "rule", e.Name)
 			return nil
 		}
 		requests := make([]reconcile.Request, 0, len(all.Items))
@@ -324,4 +312,35 @@ func (r *ruleInApp) requestsIn(reader client.Reader) func(context.Context, clien
 		}
 		return requests
 	}
+}
+
+// hasCopies reports whether a rule that does not select the Cluster has copies there, as from a time when the hub did not run.
+func (e *engine) hasCopies(ctx context.Context, r rules.Rule) (bool, error) {
+	e.mu.Lock()
+	known, isKnown := e.looked[r.Name]
+	_, runs := e.entries[r.Name]
+	e.mu.Unlock()
+	if isKnown && known == r.Generation && !runs {
+		return false, nil
+	}
+	target := e.params.APIReader
+	options := []client.ListOption{client.MatchingLabels{r.Identity(placeOf(e.params)).Keys().ManagedBy: r.Tenant(placeOf(e.params))}, client.Limit(1)}
+	if r.From == rules.FromRemote {
+		target = e.params.HubClient
+		if named := r.HubNamespaces(); len(named) > 0 {
+			options = append(options, client.InNamespace(named[0]))
+		}
+	}
+	page := &metav1.PartialObjectMetadataList{}
+	page.SetGroupVersionKind(r.GVK().GroupVersion().WithKind(r.Kind.Kind + "List"))
+	err := target.List(ctx, page, options...)
+	switch {
+	case isAbsent(err), apierrors.IsForbidden(err): // A rule that never had the permission has made nothing.
+	case err != nil:
+		return false, fmt.Errorf("look for copies of rule %s: %w", r.Name, err)
+	case len(page.Items) > 0:
+		return true, nil
+	}
+	e.note(r.Name, r.Generation)
+	return false, nil
 }

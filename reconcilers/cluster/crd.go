@@ -76,6 +76,10 @@ func fullStatus() hubv1.ClusterStatus {
 			Name: text, State: hubv1.ModuleRunning, Reason: text, Message: text,
 			Controllers: []hubv1.ControllerStatus{{Name: text, State: hubv1.ModuleRunning, Reason: text, Message: text}},
 		}},
+		Remains: []hubv1.SyncRemains{{
+			Rule: text, UID: text, From: hubv1.SyncFromHub, Kind: hubv1.SyncKind{APIVersion: text, Kind: text, Resource: text},
+			HubID: text, Policy: hubv1.SyncKeep,
+		}},
 		Inventory: hubv1.InventoryStatus{
 			Nodes: new(int32(1)), ReadyNodes: new(int32(1)), Allocatable: hubv1.AllocatableStatus{CPU: &one, Memory: &one},
 		},

@@ -99,7 +99,7 @@ func runs(c state.ControllerStatus) int {
 // Ours returns the part that Of returns, in the same form.
 func Ours(status hubv1.ClusterStatus) hubv1.ClusterStatus {
 	all := status.Conditions
-	status.Inventory, status.Conditions = hubv1.InventoryStatus{}, nil
+	status.Inventory, status.Remains, status.Conditions = hubv1.InventoryStatus{}, nil, nil
 	for _, kind := range ourTypes() {
 		if c := meta.FindStatusCondition(all, kind); c != nil {
 			status.Conditions = append(status.Conditions, *c)
@@ -108,9 +108,10 @@ func Ours(status hubv1.ClusterStatus) hubv1.ClusterStatus {
 	return status
 }
 
-// Merged returns a status with the part for which Of is responsible replaced: status.inventory and the conditions of other writers stay.
+// Merged returns a status with the part for which Of is responsible replaced: status.inventory,
+// status.remains and the conditions of other writers stay.
 func Merged(all, ours hubv1.ClusterStatus) hubv1.ClusterStatus {
-	ours.Inventory = all.Inventory
+	ours.Inventory, ours.Remains = all.Inventory, all.Remains
 	others := slices.DeleteFunc(slices.Clone(all.Conditions), func(c metav1.Condition) bool { return slices.Contains(ourTypes(), c.Type) })
 	ours.Conditions = slices.Concat(ours.Conditions, others)
 	return ours

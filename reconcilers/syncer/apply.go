@@ -32,6 +32,9 @@ func (s *Session[T]) Apply(ctx context.Context, desired T) error {
 		return err
 	}
 	r := s.of
+	if r.options.CreateOnly && s.facts.down == present {
+		return nil
+	}
 	desired, err := r.hooks().write(ctx, downstreamSide, verbOf(s.facts.down), desired)
 	if err != nil {
 		return err
@@ -261,6 +264,7 @@ func (s *Session[T]) apply(ctx context.Context, fields map[string]any) error {
 }
 
 func (s *Session[T]) refused(ctx context.Context, err error) error {
+	s.forbidden = apierrors.IsForbidden(err)
 	switch {
 	case apierrors.IsConflict(err) && s.facts.down == absent:
 		return s.taken(ctx, err)
@@ -291,11 +295,14 @@ func (s *Session[T]) taken(ctx context.Context, conflict error) error {
 
 // rejected retries when the object changes, and from time to time.
 func (s *Session[T]) rejected(ctx context.Context, err error) error {
-	r := s.of
+	r, undeclared := s.of, isUndeclared(err)
 	err = s.notify(ctx, note{reason: ReasonRejected, warning: true, text: fmt.Sprintf(
 		"The downstream API server does not accept %s %s: %s", r.kind.Kind, s.name, r.pair.explain(err))})
 	if err != nil {
 		return err
+	}
+	if undeclared {
+		s.problem = ReasonUndeclared
 	}
 	return r.later(s.key, "the downstream API server rejects the copy")
 }

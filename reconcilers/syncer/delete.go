@@ -56,6 +56,9 @@ func (s *Session[T]) evidence(ctx context.Context) (context.Context, bool, error
 		return ctx, false, fmt.Errorf("confirm that upstream %s %s has gone: %w", r.kind.Kind, s.key, err)
 	case state == absent && s.facts.up == absent:
 		ctx, err = r.up.Declare(ctx, s.key)
+		if _, declared := deletes.EvidenceOf(ctx); !declared {
+			ctx = deletes.CausedBy(ctx, "") // A source that looks empty must not have the limits of each cause.
+		}
 		return ctx, err == nil, err
 	case state == absent:
 		return ctx, false, nil
@@ -66,7 +69,10 @@ func (s *Session[T]) evidence(ctx context.Context) (context.Context, bool, error
 	if found, err = r.hooks().get(ctx, upstreamSide, found); err != nil {
 		return ctx, false, err
 	}
-	return ctx, !s.isSelected(found), nil
+	if s.isSelected(found) {
+		return ctx, false, nil
+	}
+	return r.pair.giveUp(ctx)
 }
 
 func (s *Session[T]) remove(ctx context.Context) error {
@@ -150,6 +156,9 @@ func (s *Session[T]) isGone(ctx context.Context) (bool, error) {
 	names := r.translator.ToDownstream(s.key)
 	if known, ok := r.memory.NameOf(s.key); ok {
 		names = append(names, known)
+	}
+	if len(r.memory.FormersOf(s.key)) > 0 {
+		return false, nil
 	}
 	for _, name := range names {
 		found := newObject[T](r.kind)

@@ -22,7 +22,8 @@ Each reconcile reads both objects, and decide (decide.go) alone chooses the step
 	absent         Ours                       the copy is deleted
 	absent         Foreign                    SyncUp, if the syncer has it; otherwise nothing
 
-Absent includes what Options.Select refuses and what has the label <prefix>/controlled-by.
+Absent includes what Options.Select refuses and what has the label <prefix>/controlled-by. With Options.Moves, copies of the same tenant
+at an address that the translator no longer gives are deleted, when the copy at the right one exists, or none is needed.
 
 # Whose object it is
 
@@ -37,7 +38,8 @@ restored backup and a second process see the same.
 With OneToOne an original has a finalizer until a live read finds no copy. Otherwise a copy is deleted when a live read
 finds no original; an error is not absence. A delete is declared (registry/deletes) if the original is being deleted, or a
 watch has reported its deletion and the API server confirms it. All others count towards the module's limits, so an upstream
-that has lost its data costs a bounded number of copies. So do propagated ones.
+that has lost its data costs a bounded number of copies. So do propagated ones. A copy whose original exists, but is not selected or has
+moved, is given up: that counts by PairOptions.Cause, and PairOptions.GiveUp may put it off.
 
 # Writes
 

@@ -33,6 +33,8 @@ const (
 	ReasonRejected = "Rejected"
 	// ReasonNamespaceMissing: the Namespace of the copy does not exist.
 	ReasonNamespaceMissing = "NamespaceMissing"
+	// ReasonUndeclared is no event, but the Reason of an Outcome: the downstream schema lacks a field.
+	ReasonUndeclared = "Undeclared"
 	// ReasonStatusReduced: the upstream schema lacks fields of the status.
 	ReasonStatusReduced = "StatusReduced"
 	// ReasonWouldWrite: a write that Options.Observe does not send.
@@ -55,6 +57,9 @@ func (s *Session[T]) Event(ctx context.Context, eventType, reason, text string) 
 // reason a pair records ten in ten minutes.
 func (s *Session[T]) notify(ctx context.Context, n note) error {
 	r := s.of
+	if n.warning {
+		s.problem = n.reason
+	}
 	namespace := s.key.Namespace
 	if namespace == "" {
 		namespace = metav1.NamespaceDefault

@@ -34,6 +34,11 @@ type Options[T client.Object] struct {
 	Exclude []string
 	// Hooks are called in order for each object read or written. Default: none.
 	Hooks []ClientHook[T]
+	// CreateOnly makes a copy that is absent, and never changes one. Default: false.
+	CreateOnly bool
+	// Moves deletes the copies of the same tenant at other addresses than the translator's, each when its original has a copy at the
+	// right address, or needs none. Default: they stay.
+	Moves bool
 	// Observe sends no writes; each becomes an event WouldWrite. Default: false.
 	Observe bool
 	// Concurrency is how many objects are reconciled at once, each by one worker. Default: 10.

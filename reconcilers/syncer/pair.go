@@ -8,9 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/time/rate"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -46,8 +48,28 @@ type PairOptions struct {
 	// StatusLimiter limits the writes of status; the pairs of one remote share one, see NewStatusLimiter. Default:
 	// one per pair.
 	StatusLimiter *rate.Limiter
-	// Metrics receives the pair's metrics. Default: none.
+	// Metrics receives the pair's metrics, or Shared does with those of other pairs. Default: none.
 	Metrics prometheus.Registerer
+	Shared  *Metrics
+	// Cause has the limits of deletes for itself, with what it creates; see deletes.CausedBy. A delete that follows from an absence has
+	// none. Default: none.
+	Cause string
+	// GiveUp is asked before a copy is deleted whose original exists, as it is not selected any more or its copy has moved: it may add
+	// evidence to the context, or return how long to wait. It must not block for long. Default: nothing is added.
+	GiveUp func(ctx context.Context) (with context.Context, wait time.Duration, err error)
+	// Report gets the outcome of each reconcile, Refused is called when an API server refuses a watch, or does not serve the kind. Both
+	// must return at once. Default: nothing is called.
+	Report  func(Outcome)
+	Refused func()
+}
+
+// Outcome is that of the last reconcile of an upstream object.
+type Outcome struct {
+	Key      types.NamespacedName
+	Selected bool   // Selected: the object exists and is to have a copy
+	Reason   string // Reason of the last event about a problem; empty if there is none
+	Refused  bool   // Refused: an API server has forbidden a write
+	Err      error  // Err may be nil with a Reason
 }
 
 // Pair is an upstream and a downstream cluster, between which Syncers keep objects in step.
@@ -83,6 +105,20 @@ func NewPair(o PairOptions) (*Pair, error) {
 		return nil, fmt.Errorf("register the metrics of pair %s: %w", o.Name, err)
 	}
 	return &Pair{options: o, metrics: m}, nil
+}
+
+// Close takes a pair whose work has ended out of PairOptions.Shared.
+func (p *Pair) Close() { p.metrics.close() }
+
+func (p *Pair) giveUp(ctx context.Context) (context.Context, bool, error) {
+	if p.options.GiveUp == nil {
+		return ctx, true, nil
+	}
+	with, wait, err := p.options.GiveUp(ctx)
+	if err == nil && wait > 0 {
+		err = &laterError{after: wait, why: "the copy is given up by a change that is young"}
+	}
+	return with, err == nil, err
 }
 
 // Name returns the name of the pair.

@@ -24,6 +24,7 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/side"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/deletes"
 )
 
 type reconciler[T client.Object] struct {
@@ -53,6 +54,14 @@ func (r *reconciler[T]) observeDown(_ context.Context, obj client.Object, delete
 	}
 	name := client.ObjectKeyFromObject(obj)
 	all := r.memory.Unblock(name)
+	if former, is := translate.FormerOf(r.translator, down); r.options.Moves && is {
+		if deleted {
+			r.memory.Left(former, name)
+		} else {
+			r.memory.Former(former, name)
+		}
+		return append(all, former)
+	}
 	up, ours := r.translator.ToUpstream(down)
 	switch {
 	case ours && deleted:
@@ -80,6 +89,7 @@ func (r *reconciler[T]) observeDown(_ context.Context, obj client.Object, delete
 }
 
 func (r *reconciler[T]) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	ctx = deletes.CausedBy(ctx, r.pair.options.Cause)
 	return around(ctx, r.syncer, req, func(ctx context.Context) (result reconcile.Result, err error) {
 		err = r.pair.With(ctx, func(ctx context.Context, up, down Access) error {
 			s := &Session[T]{of: r, key: req.NamespacedName, upstream: up, downstream: down}
@@ -88,10 +98,19 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, req reconcile.Request) (r
 			}
 			result, err = s.act(ctx)
 			s.noteFailure(ctx, err)
+			s.report(err)
 			return err
 		})
 		return result, err
 	})
+}
+
+func (s *Session[T]) report(err error) {
+	if f := s.of.pair.options.Report; f != nil {
+		f(Outcome{
+			Key: s.key, Selected: s.facts.up == present && s.facts.selected, Reason: s.problem, Refused: s.forbidden || apierrors.IsForbidden(err), Err: err,
+		})
+	}
 }
 
 // settle: a conflict is no error, since the cache gets the change and the object is reconciled again.

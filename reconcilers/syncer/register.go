@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/internal/memory"
@@ -30,14 +31,60 @@ import (
 // starts watches of the hub and sends no other requests; Initializers and IndexRegisterers are for Module and Start.
 // The error wraps ErrInvalidConfig, or is of the manager, a watch or ModifyController.
 func Register[T client.Object](p *Pair, s Syncer[T], t Translator[T], o Options[T]) error {
-	r, err := newReconciler(p, s, t, o)
+	r, err := Open(p, s, t, o)
 	if err != nil {
 		return err
 	}
 	b := p.controller(s, o.concurrency(), o.timeout(p))
-	b.WatchesRawSource(r.up.Requests(r.observeUp)).WatchesRawSource(r.down.Requests(r.observeDown))
+	for _, one := range r.Sources {
+		b.WatchesRawSource(one)
+	}
 	return p.complete(b, s, r)
 }
+
+// Opened is the reconciler of a Syncer without a controller.
+type Opened struct {
+	reconcile.Reconciler
+	// Sources of its requests. Each starts once, and ends with its context.
+	Sources []source.TypedSyncingSource[reconcile.Request]
+
+	copies, formers func() int
+	moved           func([]client.Object) []types.NamespacedName
+}
+
+// Copies returns the number of copies, with those at earlier addresses.
+func (o *Opened) Copies() int { return o.copies() + o.formers() }
+
+// Moved takes copies of the pair at other addresses than the translator's, which a watch does not deliver, and returns the originals to
+// reconcile; see Options.Moves.
+func (o *Opened) Moved(copies []client.Object) []types.NamespacedName { return o.moved(copies) }
+
+// Open is for the author of a controller in which many pairs come and go. A ControllerModifier is not called, nor do Concurrency and
+// Timeout apply. Errors are those of Register.
+func Open[T client.Object](p *Pair, s Syncer[T], t Translator[T], o Options[T]) (*Opened, error) {
+	r, err := newReconciler(p, s, t, o)
+	if err != nil {
+		return nil, err
+	}
+	return &Opened{
+		Reconciler: r, copies: r.memory.Count, formers: r.memory.Formers, moved: r.moved,
+		Sources: []source.TypedSyncingSource[reconcile.Request]{syncing(r.up.Requests(r.observeUp)), syncing(r.down.Requests(r.observeDown))},
+	}, nil
+}
+
+// syncing: a leased remote may be away, and has no initial objects to wait for.
+func syncing(s source.TypedSource[reconcile.Request]) source.TypedSyncingSource[reconcile.Request] {
+	if one, ok := s.(source.TypedSyncingSource[reconcile.Request]); ok {
+		return one
+	}
+	return unsynced{s}
+}
+
+type unsynced struct {
+	source.TypedSource[reconcile.Request]
+}
+
+func (unsynced) WaitForSync(context.Context) error { return nil }
 
 // RegisterFake adds the controller of a FakeSyncer to the pair.
 func RegisterFake[T client.Object](p *Pair, s FakeSyncer[T], o Options[T]) error {
@@ -117,10 +164,10 @@ func newReconciler[T client.Object](p *Pair, s Syncer[T], t Translator[T], o Opt
 		log:       p.options.Manager.GetLogger().WithValues("pair", p.options.Name, "syncer", s.Name()),
 	}
 	empty := newObject[T](kind)
-	if r.up, err = p.options.Upstream.Open(side.Want{Object: empty}); err != nil {
+	if r.up, err = p.options.Upstream.Open(side.Want{Object: empty, Refused: p.options.Refused}); err != nil {
 		return nil, fmt.Errorf("syncer %s: watch upstream: %w", s.Name(), err)
 	}
-	copies := side.Want{Object: empty, Label: r.keys.ManagedBy, Value: translate.ManagedBy(t)}
+	copies := side.Want{Object: empty, Label: r.keys.ManagedBy, Value: translate.ManagedBy(t), Refused: p.options.Refused}
 	if r.down, err = p.options.Downstream.Open(copies); err != nil {
 		return nil, fmt.Errorf("syncer %s: watch downstream: %w", s.Name(), err)
 	}

@@ -29,8 +29,10 @@ type Session[T client.Object] struct {
 	upstream, downstream Access
 	facts                facts
 	awaited              time.Duration
-	renewing             bool // the copy of an earlier object
-	renewed              bool // it was marked again, or deleted
+	renewing             bool   // the copy of an earlier object
+	renewed              bool   // it was marked again, or deleted
+	problem              string // the reason of the last warning
+	forbidden            bool   // an API server has forbidden a write
 }
 
 // Key returns the name of the upstream object.
@@ -64,6 +66,11 @@ func (s *Session[T]) act(ctx context.Context) (reconcile.Result, error) {
 		}
 	}
 	next := decide(s.facts)
+	if isSelected := s.facts.up == present && s.facts.selected; r.options.Moves && !isSelected {
+		if left, err := s.leave(ctx, isSelected); err != nil || !left {
+			return reconcile.Result{RequeueAfter: pauseBase}, err
+		}
+	}
 	if behind := s.behind(); behind > 0 && (next == stepSyncDown || next == stepSync) {
 		return reconcile.Result{RequeueAfter: behind}, nil // The event of the write comes sooner.
 	}
@@ -74,12 +81,20 @@ func (s *Session[T]) act(ctx context.Context) (reconcile.Result, error) {
 	case stepSyncDown:
 		return r.syncer.SyncDown(ctx, Down[T]{Upstream: s.copyOfUp(), Session: s})
 	case stepSync:
-		return r.syncer.Sync(ctx, Both[T]{Upstream: s.copyOfUp(), Downstream: s.copyOfDown(), Imported: s.facts.imported, Session: s})
+		result, err := r.syncer.Sync(ctx, Both[T]{Upstream: s.copyOfUp(), Downstream: s.copyOfDown(), Imported: s.facts.imported, Session: s})
+		if r.options.Moves {
+			_, gone := s.leave(ctx, true)
+			err = BothDirections(err, gone)
+		}
+		return result, err
 	case stepSyncUp:
 		return r.syncer.(UpSyncer[T]).SyncUp(ctx, Up[T]{Downstream: s.copyOfDown(), Session: s}) //nolint:forcetypeassert // decide knows it.
 	case stepConflict:
 		return s.conflict(ctx)
 	case stepRenew:
+		if r.options.CreateOnly {
+			return reconcile.Result{}, nil
+		}
 		return s.renew(ctx)
 	case stepDeleteDown:
 		return reconcile.Result{}, s.deleteDown(ctx)

@@ -30,6 +30,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/cache"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
+	"github.com/clusterfx/clusterfx/registry/rbac"
 )
 
 var must, eventually = testkit.Must, testkit.Eventually
@@ -165,8 +166,8 @@ func newApp(t testing.TB, p *Pool) *app {
 	a.end = end
 	t.Cleanup(func() { end(nil) })
 	a.Source = p.Source(Binding{
-		Context: ctx, Refuses: func(schema.GroupResource, string) error { return nil },
-		AddSource: func(func(time.Time) string) { a.sources++ },
+		Context: ctx, Refuses: func([]rbac.NamespacedRules, schema.GroupResource, string) error { return nil },
+		AddSource: func(func(time.Time) string) func() { a.sources++; return func() { a.sources-- } },
 		Blocked:   func(_ string, why cache.Block) { a.blocks <- why },
 	})
 	return a

@@ -3,8 +3,12 @@
 package hubobjects
 
 import (
+	"context"
+
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/registry/internal/cache"
 )
 
 // index has the objects of a route, and their users, by key.
@@ -125,6 +129,7 @@ func (i *informer) subscribe(s *Source, route Route, keys []string) *Objects {
 	o := &Objects{
 		source: s, informer: i, index: i.indexOf(route), keys: map[string]struct{}{}, listeners: map[*listener]struct{}{},
 	}
+	o.ctx, o.cancel = context.WithCancel(s.binding.Context)
 	i.users[o] = struct{}{}
 	for _, key := range keys {
 		o.keys[key] = struct{}{}
@@ -133,8 +138,10 @@ func (i *informer) subscribe(s *Source, route Route, keys []string) *Objects {
 	return o
 }
 
-// close ends the informer, too, if it has no other user. The app has ended.
+// close ends the informer, too, if it has no other user. The app or the watch has ended.
 func (o *Objects) close() {
+	o.cancel()
+	o.unlisted()
 	o.mu.Lock()
 	o.listeners, o.graves = nil, graves{}
 	o.mu.Unlock()
@@ -154,4 +161,5 @@ func (o *Objects) close() {
 		i.cancel()
 		i.objects = nil
 	}
+	o.source.binding.Blocked(o.what(), cache.Block{})
 }

@@ -25,6 +25,10 @@ type Objects struct {
 	informer *informer
 	index    *index
 	keys     map[string]struct{} // never changes
+	ctx      context.Context     //nolint:containedctx // The life of the Objects, within that of the app.
+	cancel   context.CancelFunc
+	unlisted func() // takes them from the sources of the app
+	watches  int    // of the lock of the source; those of the life of the app are never taken back
 
 	mu        sync.Mutex // protects the fields; held for a few instructions
 	listeners map[*listener]struct{}
@@ -93,7 +97,7 @@ func (o *Objects) List(ctx context.Context, list client.ObjectList, opts ...clie
 }
 
 func (o *Objects) await(ctx context.Context) error {
-	i, app := o.informer, o.source.binding.Context
+	i, app := o.informer, o.ctx
 	if o.ended() != nil || isClosed(i.synced) {
 		return o.ended()
 	}
@@ -111,8 +115,8 @@ func (o *Objects) await(ctx context.Context) error {
 	}
 }
 
-// ended returns why the app has ended.
-func (o *Objects) ended() error { return context.Cause(o.source.binding.Context) }
+// ended returns why the app or the watch has ended.
+func (o *Objects) ended() error { return context.Cause(o.ctx) }
 
 // find may return nil. It needs the lock of the informer.
 func (o *Objects) find(key client.ObjectKey) client.Object {

@@ -114,7 +114,8 @@ type informer struct {
 	users   map[*Objects]struct{}
 	objects map[client.ObjectKey]client.Object
 	routes  map[Route]*index
-	block   cache.Block // why the objects cannot be listed; zero if they can
+	block   cache.Block          // why the objects cannot be listed; zero if they can
+	refused map[*func()]struct{} // called when they cannot
 }
 
 // user is the module of the informers, for cache.
@@ -127,7 +128,7 @@ func (p *Pool) newInformer(of resolved) (*informer, error) {
 	o := &p.options
 	i := &informer{
 		pool: p, of: of, synced: make(chan struct{}),
-		users: map[*Objects]struct{}{}, objects: map[client.ObjectKey]client.Object{}, routes: map[Route]*index{},
+		users: map[*Objects]struct{}{}, refused: map[*func()]struct{}{}, objects: map[client.ObjectKey]client.Object{}, routes: map[Route]*index{},
 	}
 	i.ctx, i.cancel = context.WithCancel(p.ctx)
 	config, chain := rest.CopyConfig(o.Hub), o.Chain
@@ -161,6 +162,26 @@ func (p *Pool) newInformer(of resolved) (*informer, error) {
 	}
 	i.cache = i.cache.As(user, nil, false)
 	return i, nil
+}
+
+// follow calls refused from now on, and at once if the objects cannot be listed now.
+func (i *informer) follow(refused func()) (stop func()) {
+	if refused == nil {
+		return func() {}
+	}
+	key := &refused
+	i.mu.Lock()
+	i.refused[key] = struct{}{}
+	now := i.block.Cause
+	i.mu.Unlock()
+	if now == cache.Denied || now == cache.Missing {
+		refused()
+	}
+	return func() {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		delete(i.refused, key)
+	}
 }
 
 // retryEvery follows an error, such as of the mapping of the kind.
@@ -208,7 +229,14 @@ func (i *informer) blocked(_ string, why cache.Block) {
 	i.mu.Lock()
 	before, users := i.block, slices.Collect(maps.Keys(i.users))
 	i.block = why
+	var refused []*func()
+	if why.Cause == cache.Denied || why.Cause == cache.Missing {
+		refused = slices.Collect(maps.Keys(i.refused))
+	}
 	i.mu.Unlock()
+	for _, call := range refused {
+		(*call)()
+	}
 	if before == why || len(users) == 0 {
 		return
 	}
@@ -230,6 +258,9 @@ func (o *Objects) pass(last cache.Block) {
 		o.informer.mu.RLock()
 		now := o.informer.block
 		o.informer.mu.RUnlock()
+		if o.ctx.Err() != nil {
+			now = cache.Block{} // The source does not wait any more.
+		}
 		if now == last {
 			return
 		}

@@ -84,7 +84,7 @@ func (r *requests[request]) run(ctx context.Context, add func(request)) {
 	for waits := synced; ; {
 		isSynced := isClosed(synced) // before the take, which then has all initial objects
 		for _, c := range l.take() {
-			if ctx.Err() != nil || app.Context.Err() != nil {
+			if ctx.Err() != nil || r.of.ctx.Err() != nil {
 				return
 			}
 			app.Call(func() { r.deliver(ctx, c, add) })
@@ -98,7 +98,7 @@ func (r *requests[request]) run(ctx context.Context, add func(request)) {
 		case <-waits:
 		case <-ctx.Done():
 			return
-		case <-app.Context.Done():
+		case <-r.of.ctx.Done():
 			return
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/clusterfx/clusterfx/registry/internal/cache"
+	"github.com/clusterfx/clusterfx/registry/rbac"
 )
 
 // Selection selects objects of a kind in the hub, the same in all apps, and says which app each belongs to.
@@ -33,6 +34,14 @@ type Selection struct {
 	// configuration, allow the module to watch the kind.
 	Namespaces []string
 	Route      Route
+	// Permissions are in the place of the module's HubRules, for a watch that no declaration can know of, such as by a rule that users
+	// write. The caller must ask the API server whether the hub has them. Default: HubRules.
+	Permissions []rbac.NamespacedRules
+	// Until ends the watch. Default: the end of the app.
+	Until context.Context //nolint:containedctx // The life of the Objects.
+	// Refused is called when the API server refuses to list or watch, or does not serve the kind. It must return at once. Default:
+	// nothing is called.
+	Refused func()
 }
 
 // Route tells the key of an object, and so its apps. Make one with ByNamespace, ByLabel, ByName or All.
@@ -88,13 +97,13 @@ type Source struct {
 // Binding connects a Source with its app and module.
 type Binding struct {
 	Context context.Context //nolint:containedctx // Objects outlive the calls that make them.
-	// Refuses returns why the module may not watch a resource in a namespace of the hub, "" for all. Namespaces limit the
-	// module's permissions.
-	Refuses    func(resource schema.GroupResource, namespace string) error
+	// Refuses returns why the module may not watch a resource in a namespace of the hub, "" for all, by Selection.Permissions or,
+	// without them, by what it declares. Namespaces limit the module's permissions.
+	Refuses    func(by []rbac.NamespacedRules, resource schema.GroupResource, namespace string) error
 	Namespaces []string
-	// AddSource adds a source that must be current before the module deletes. Blocked receives why objects cannot be
-	// listed, and must return at once.
-	AddSource func(blind func(now time.Time) string)
+	// AddSource adds a source that must be current before the module deletes, until remove is called. Blocked receives why objects
+	// cannot be listed, and must return at once.
+	AddSource func(blind func(now time.Time) string) (remove func())
 	Blocked   func(what string, why cache.Block)
 	// Go runs a source in a goroutine of the app, if that has not ended. The context is that of the controller, which
 	// waits for objects of a kind; what is as for Blocked. Call calls code of the module.
@@ -118,8 +127,8 @@ var (
 )
 
 // Watch returns the objects of some keys; with the Route All all selected objects, without keys. Call it while the app
-// is built, as in an invoke: the informer starts at once unless it runs, and ends after the last app with the same
-// selection. An equal selection with equal keys returns the same Objects. It is an error if the module may not watch
+// is built, as in an invoke, or later with Until: the informer starts at once unless it runs, and ends after the last app with
+// the same selection. An equal selection with equal keys returns the same Objects. It is an error if the module may not watch
 // the selection.
 //
 // Watch may ask the hub's API server for the kinds of the group. It fails if that does not respond, and with an error
@@ -142,19 +151,46 @@ func (s *Source) Watch(of Selection, keys ...string) (*Objects, error) {
 	made := s.made[name]
 	isNew := made == nil
 	if isNew {
-		made, err = s.pool.subscribe(s, selected, keys)
-		s.made[name] = made
+		if made, err = s.pool.subscribe(s, selected, keys); err == nil {
+			s.made[name] = made
+		}
+	}
+	if err == nil {
+		made.watches++
 	}
 	s.mu.Unlock()
 	if err != nil {
 		return nil, fmt.Errorf("watch objects of the hub: %w", err)
 	}
 	if isNew {
-		context.AfterFunc(s.binding.Context, made.close)
-		s.binding.AddSource(made.blind)
-		made.pass(cache.Block{})
+		made.unlisted = s.binding.AddSource(made.blind)
+		context.AfterFunc(made.ctx, made.close)
 	}
+	made.ends(of, name)
+	made.pass(cache.Block{})
 	return made, nil
+}
+
+// ends ends the Objects with the last of their watches.
+func (o *Objects) ends(of Selection, name string) {
+	if of.Until == nil {
+		return // with the app
+	}
+	stop := o.informer.follow(of.Refused)
+	context.AfterFunc(of.Until, func() {
+		stop()
+		s := o.source
+		s.mu.Lock()
+		o.watches--
+		last := o.watches == 0
+		if last {
+			delete(s.made, name)
+		}
+		s.mu.Unlock()
+		if last {
+			o.cancel()
+		}
+	})
 }
 
 // IsHidden reports whether a namespace has the credentials of remotes, where no module reads or writes for a remote.
@@ -209,7 +245,7 @@ func (s *Source) resolve(of Selection, keys []string) (r resolved, err error) {
 	r.Selection = of
 	r.Object = reflect.New(reflect.TypeOf(of.Object).Elem()).Interface().(client.Object)
 	r.Object.GetObjectKind().SetGroupVersionKind(r.kind)
-	r.Namespaces, err = s.namespaces(mapping.Resource.GroupResource(), r.namespaced, of.Namespaces)
+	r.Namespaces, err = s.namespaces(mapping.Resource.GroupResource(), r.namespaced, of)
 	return r, err
 }
 
@@ -255,9 +291,10 @@ func asksForLabel(s labels.Selector) bool {
 
 // namespaces returns none for all. Without wanted ones they are those that the module may watch, without the hidden one;
 // if it may watch nowhere, the error says so.
-func (s *Source) namespaces(resource schema.GroupResource, namespaced bool, wanted []string) ([]string, error) {
-	b := &s.binding
-	everywhere := b.Refuses(resource, "")
+func (s *Source) namespaces(resource schema.GroupResource, namespaced bool, of Selection) ([]string, error) {
+	b, wanted := &s.binding, of.Namespaces
+	refuses := func(namespace string) error { return b.Refuses(of.Permissions, resource, namespace) }
+	everywhere := refuses("")
 	if len(wanted) == 0 && (everywhere == nil || !namespaced || len(b.Namespaces) == 0) {
 		return nil, everywhere
 	}
@@ -269,13 +306,13 @@ func (s *Source) namespaces(resource schema.GroupResource, namespaced bool, want
 		if len(declared) == 0 {
 			return nil, errHidden
 		}
-		wanted = slices.DeleteFunc(slices.Clone(declared), func(one string) bool { return b.Refuses(resource, one) != nil })
+		wanted = slices.DeleteFunc(slices.Clone(declared), func(one string) bool { return refuses(one) != nil })
 		if len(wanted) == 0 {
-			return nil, b.Refuses(resource, declared[0])
+			return nil, refuses(declared[0])
 		}
 	}
 	for _, namespace := range wanted {
-		if err := b.Refuses(resource, namespace); err != nil {
+		if err := refuses(namespace); err != nil {
 			return nil, err
 		}
 	}

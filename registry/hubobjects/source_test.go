@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/internal/testkit"
+	"github.com/clusterfx/clusterfx/registry/rbac"
 )
 
 // An equal selection with equal keys has the Objects that there are, every other has its own, and equal selections share an
@@ -86,7 +87,7 @@ func TestSource_Refuses(t *testing.T) {
 	everywhere, limited, unknown := newApp(t, p), newApp(t, p), newApp(t, offline(t))
 	errUndeclared := errors.New("undeclared")
 	limited.binding.Namespaces = []string{"default", hidden}
-	limited.binding.Refuses = func(_ schema.GroupResource, namespace string) error {
+	limited.binding.Refuses = func(_ []rbac.NamespacedRules, _ schema.GroupResource, namespace string) error {
 		if slices.Contains(limited.binding.Namespaces, namespace) {
 			return nil
 		}

@@ -119,17 +119,20 @@ func (r *release) checkChart() error {
 	return nil
 }
 
-// checkCRD: later releases compare their CRD with this one.
+// checkCRD: later releases compare their CRDs with these.
 func (r *release) checkCRD() error {
-	const current = "config/crd/clusterfx.dev_clusters.yaml"
-	kept := "config/crd/released/" + r.version + ".yaml"
-	ours, err := os.ReadFile(filepath.Join(r.repository, current))
-	if err != nil {
-		return err
-	}
-	theirs, err := os.ReadFile(filepath.Join(r.repository, kept))
-	if err != nil || !bytes.Equal(ours, theirs) {
-		return fmt.Errorf("%s is not the CRD of this release: run cp %s %s", kept, current, kept)
+	for current, kept := range map[string]string{
+		"config/crd/clusterfx.dev_clusters.yaml":  "config/crd/released/" + r.version + ".yaml",
+		"config/crd/clusterfx.dev_syncrules.yaml": "config/crd/released/syncrules_" + r.version + ".yaml",
+	} {
+		ours, err := os.ReadFile(filepath.Join(r.repository, current))
+		if err != nil {
+			return err
+		}
+		theirs, err := os.ReadFile(filepath.Join(r.repository, kept))
+		if err != nil || !bytes.Equal(ours, theirs) {
+			return fmt.Errorf("%s is not the CRD of this release: run cp %s %s", kept, current, kept)
+		}
 	}
 	return nil
 }

@@ -19,6 +19,8 @@ func repository(t *testing.T) string {
 	write(t, dir, "config/chart/Chart.yaml", "version: 0.1.0\nappVersion: v0.1.0\n")
 	write(t, dir, "config/crd/clusterfx.dev_clusters.yaml", "crd\n")
 	write(t, dir, "config/crd/released/v0.1.0.yaml", "crd\n")
+	write(t, dir, "config/crd/clusterfx.dev_syncrules.yaml", "crd\n")
+	write(t, dir, "config/crd/released/syncrules_v0.1.0.yaml", "crd\n")
 	write(t, dir, "CHANGELOG.md", "# Changelog\n\n## v0.1.0\n")
 	git(t, dir, "init", "-q")
 	commit(t, dir)

@@ -34,6 +34,10 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.InventoryStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("KubeconfigSecretRef"):
 		return &apiv1alpha1.KubeconfigSecretRefApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("LabelRequirement"):
+		return &apiv1alpha1.LabelRequirementApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("LabelSelector"):
+		return &apiv1alpha1.LabelSelectorApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ModuleStatus"):
 		return &apiv1alpha1.ModuleStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ProbeSpec"):
@@ -42,6 +46,32 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.RunnerSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RunnerStatus"):
 		return &apiv1alpha1.RunnerStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("SyncKind"):
+		return &apiv1alpha1.SyncKindApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("SyncNamespaces"):
+		return &apiv1alpha1.SyncNamespacesApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("SyncObjects"):
+		return &apiv1alpha1.SyncObjectsApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("SyncPatch"):
+		return &apiv1alpha1.SyncPatchApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("SyncPatchOperation"):
+		return &apiv1alpha1.SyncPatchOperationApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("SyncProblem"):
+		return &apiv1alpha1.SyncProblemApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("SyncRemains"):
+		return &apiv1alpha1.SyncRemainsApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("SyncReplica"):
+		return &apiv1alpha1.SyncReplicaApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("SyncRule"):
+		return &apiv1alpha1.SyncRuleApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("SyncRuleSpec"):
+		return &apiv1alpha1.SyncRuleSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("SyncRuleStatus"):
+		return &apiv1alpha1.SyncRuleStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("SyncTarget"):
+		return &apiv1alpha1.SyncTargetApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("SyncWhen"):
+		return &apiv1alpha1.SyncWhenApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("TunnelStatus"):
 		return &apiv1alpha1.TunnelStatusApplyConfiguration{}
 

@@ -73,8 +73,19 @@ func TestRegister_GrantsWhatRuns(t *testing.T) {
 			t.Errorf("--dry-run=%s of a Cluster with other labels: %d, %s", mode, code, problems)
 		}
 	}
+	// The owner of the remote has granted what a rule of sync needs: the role has it by its label, and keeps it.
+	aggregated := func() *rbacv1.ClusterRole {
+		var role rbacv1.ClusterRole
+		h.must(inRemote.Get(t.Context(), client.ObjectKey{Name: "clusterfx-granted-sync"}, &role))
+		return &role
+	}
+	role := aggregated()
+	testkit.Equal(t, role.AggregationRule.ClusterRoleSelectors[0].MatchLabels, map[string]string{hubv1.LabelAggregateToSync: "true"}, "the selector")
+	role.Rules = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}}} // as the controller does
+	h.must(inRemote.Update(t.Context(), role))
 	relabel("true")
 	expectSecrets(true)
 	relabel("false")
 	expectSecrets(false)
+	testkit.Equal(t, aggregated().Rules, role.Rules, "the aggregated permissions after register")
 }

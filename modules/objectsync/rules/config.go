@@ -7,19 +7,21 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/google/cel-go/cel"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Config is the operator's.
 type Config struct {
-	// Rules default to none.
-	Rules []Rule `json:"rules,omitempty"`
+	// Allow says which rules the hub follows. Default: all but those with kinds and namespaces that have to be named.
+	Allow Allow `json:"allow,omitempty"`
 	// Limits bound what one remote may bring into the hub with one rule.
 	Limits Limits `json:"limits,omitzero"`
 	// AbandonAfter is how long a remote may be away, such as 72h, until the hub releases a deleted object whose only
-	// copy is there. Default: never; hub sync release does it.
+	// copy is there. Default: never.
 	AbandonAfter string `json:"abandonAfter,omitempty"`
 }
 
@@ -33,37 +35,54 @@ type Limits struct {
 
 // Rule copies objects of one kind. Its name is unique, and part of the marks: with a new name it is another rule.
 type Rule struct {
+	// UID and Generation are those of the SyncRule.
+	UID        types.UID
+	Generation int64
+	// Clusters selects Clusters by labels. Default: all.
+	Clusters *metav1.LabelSelector
+	// ObjectNames are names of originals. Default: all.
+	ObjectNames []string
+	// KeepKeys and DropKeys are keys of labels and annotations that are copied although they are about one cluster, and that are not.
+	KeepKeys, DropKeys []string
+	// DeletionPolicy is for copies when the rule is deleted. Default: Keep.
+	DeletionPolicy OnDeregister
+	// TakeOver are ids of hubs whose copies become those of the rule.
+	TakeOver []string
+	// IsTerminating says that the SyncRule is being deleted.
+	IsTerminating bool
+
+	programs []cel.Program // of the patches, nil for a JSON Patch
 	// Name is a DNS label of at most 32 characters. Required.
-	Name string `json:"name"`
+	Name string
 	// From is the source. Required.
-	From From `json:"from"`
+	From From
 	// Kind of the objects. Required.
-	Kind Kind `json:"kind"`
+	Kind Kind
 	// Namespaces of the originals. Required for a kind that has namespaces.
-	Namespaces Namespaces `json:"namespaces,omitzero"`
+	Namespaces Namespaces
 	// Objects selects by labels. Default: all. A rule for Secrets of the hub requires a label.
-	Objects *metav1.LabelSelector `json:"objects,omitempty"`
+	Objects *metav1.LabelSelector
 	// To names the copies.
-	To To `json:"to"`
+	To To
 	// Status brings the copy's status back, in a one-to-one rule. Default: false.
-	Status bool `json:"status,omitempty"`
+	Status bool
 	// OnTargetDeletion is for copies that somebody deletes. Default: Recreate.
-	OnTargetDeletion OnTargetDeletion `json:"onTargetDeletion,omitempty"`
+	OnTargetDeletion OnTargetDeletion
 	// OnDeregister is for copies when the Cluster is deleted. Default: Keep.
-	OnDeregister OnDeregister `json:"onDeregister,omitempty"`
+	OnDeregister OnDeregister
 	// Adopt is for objects that exist in the target. Default: Never.
-	Adopt Adopt `json:"adopt,omitempty"`
+	Adopt Adopt
 	// Mode Observe records as events what would be written. Default: Enforce.
-	Mode Mode `json:"mode,omitempty"`
+	Mode Mode
 	// Exclude are JSON pointers to fields that belong to the target. Default: none.
-	Exclude []string `json:"exclude,omitempty"`
+	Exclude []string
 	// Include are JSON pointers to fields that are copied although an API server has allocated them, such as
 	// /spec/clusterIP of a Service. Default: none.
-	Include []string `json:"include,omitempty"`
+	Include []string
 	// Patches change the copies, in order. Default: none.
-	Patches []Patch `json:"patches,omitempty"`
+	Patches []Patch
 	// BringCRD brings the kind's definition from the hub to remotes that lack it. Default: false.
-	BringCRD bool `json:"bringCRD,omitempty"`
+	BringCRD bool
 }
 
 // From is the source of a rule.
@@ -77,27 +96,31 @@ const (
 
 // Kind has the regular plural as its resource.
 type Kind struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
+	APIVersion string
+	Kind       string
+	// Resource is that of the API servers if it is empty.
+	Resource string
 }
 
 // Namespaces has exactly one field set.
 type Namespaces struct {
 	// Names are names of namespaces.
-	Names []string `json:"names,omitempty"`
+	Names []string
 	// Selector selects by labels; an empty one selects all.
-	Selector *metav1.LabelSelector `json:"selector,omitempty"`
+	Selector *metav1.LabelSelector
 	// Template is one namespace for each cluster, such as tenant-{{cluster}}.
-	Template string `json:"template,omitempty"`
+	Template string
 }
 
 // To names the copies.
 type To struct {
 	// Names are the names of the copies. Required.
-	Names Names `json:"names"`
+	Names Names
 	// Namespace of the copies must exist. It may contain {{cluster}}. Required for Translated if the kind has
 	// namespaces. Default: with Mirror the original's.
-	Namespace string `json:"namespace,omitempty"`
+	Namespace string
+	// CreateNamespace makes the namespaces of the copies in remotes that lack them.
+	CreateNamespace bool
 }
 
 // Names is how copies are named.
@@ -124,7 +147,7 @@ const (
 type OnDeregister string
 
 const (
-	// Keep keeps them. hub sync prune deletes them later.
+	// Keep keeps them.
 	Keep OnDeregister = "Keep"
 	// Delete deletes them, if the target responds then.
 	Delete OnDeregister = "Delete"
@@ -146,6 +169,8 @@ type Mode string
 const (
 	// Enforce copies.
 	Enforce Mode = "Enforce"
+	// Create makes a copy whenever it is absent, and never changes it.
+	Create Mode = "Create"
 	// Observe only records what would be written.
 	Observe Mode = "Observe"
 )
@@ -186,20 +211,12 @@ func Defaults() Config {
 	return Config{Limits: Limits{Objects: defaultObjects, Bytes: defaultBytes}}
 }
 
-// Complete returns the rules with their defaults.
-func (c Config) Complete() []Rule {
-	all := make([]Rule, 0, len(c.Rules))
-	for _, r := range c.Rules {
-		all = append(all, r.complete())
-	}
-	return all
-}
-
 func (r Rule) complete() Rule {
 	r.OnTargetDeletion = cmp.Or(r.OnTargetDeletion, Recreate)
 	r.OnDeregister = cmp.Or(r.OnDeregister, Keep)
 	r.Adopt = cmp.Or(r.Adopt, Never)
 	r.Mode = cmp.Or(r.Mode, Enforce)
+	r.DeletionPolicy = cmp.Or(r.DeletionPolicy, Keep)
 	return r
 }
 
@@ -227,6 +244,9 @@ func (r Rule) GVK() schema.GroupVersionKind {
 func (r Rule) IsNamespaced() bool { return !r.Namespaces.isZero() }
 
 func (n Namespaces) isZero() bool { return len(n.Names) == 0 && n.Selector == nil && n.Template == "" }
+
+// HasFinalizers reports whether originals have a finalizer: those of the hub with one copy. Deletions in a remote are confirmed there.
+func (r Rule) HasFinalizers() bool { return r.From == FromHub && r.IsOneToOne() && r.Mode != Observe }
 
 // IsOneToOne reports whether each original has exactly one copy.
 func (r Rule) IsOneToOne() bool { return r.From == FromRemote || r.Namespaces.Template != "" }

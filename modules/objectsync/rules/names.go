@@ -64,6 +64,33 @@ func (r Rule) Identity(at Place) syncer.Identity {
 // Finalizer is on the originals of a one-to-one rule.
 func (r Rule) Finalizer(at Place) string { return syncer.FinalizerOf(r.Identity(at)) }
 
+// KeptBy is the value of the annotation of copies that the rule has left: its name, and whose it was, of all rules of one source.
+func (r Rule) KeptBy(at Place) string {
+	source := at.HubID
+	if r.From == FromRemote {
+		source += "/" + at.Cluster
+	}
+	const digits = 20
+	return r.Name + "." + digest(string(r.From)+"/"+source, digits)
+}
+
+// takesBack reports whether found was left by a rule of this source, as the copy of the original that copied is of, at its address.
+func (r Rule) takesBack(at Place, copied, found *unstructured.Unstructured) bool {
+	_, by, _ := strings.Cut(found.GetAnnotations()[hubv1.AnnotationKeptBy], ".")
+	_, ours, _ := strings.Cut(r.KeptBy(at), ".")
+	keys := r.Identity(at).Keys()
+	if by != ours || found.GetLabels()[keys.ManagedBy] != "" {
+		return false
+	}
+	marks := found.GetAnnotations()
+	for _, key := range []string{keys.ObjectName, keys.ObjectNamespace, keys.HostName, keys.HostNamespace} {
+		if marks[key] != copied.GetAnnotations()[key] {
+			return false
+		}
+	}
+	return marks[keys.HostName] == found.GetName()
+}
+
 // RuleOfFinalizer returns the name of the rule from a hub, and false for any other finalizer.
 func RuleOfFinalizer(finalizer string) (string, bool) {
 	rest, ok := strings.CutPrefix(finalizer, translate.DefaultKeyPrefix+"/"+hubTenant)
@@ -77,8 +104,11 @@ func RuleOfFinalizer(finalizer string) (string, bool) {
 // Translator returns the translator of the names and metadata in one place.
 func (r Rule) Translator(at Place) syncer.Translator[*unstructured.Unstructured] {
 	id, o := r.Identity(at), syncer.TranslatorOptions{Kind: r.GVK(), Include: r.Include}
-	if r.From == FromRemote {
-		o.Reserved = IsReserved
+	o.Reserved = func(key string) bool {
+		return slices.Contains(r.DropKeys, key) || r.From == FromRemote && IsReserved(key)
+	}
+	if len(r.KeepKeys) > 0 {
+		o.Keep = func(key string) bool { return slices.Contains(r.KeepKeys, key) }
 	}
 	switch {
 	case r.To.Names == Mirror:
@@ -96,6 +126,9 @@ func (r Rule) CheckNamespaces(cluster string) error {
 		name := expand(template, cluster)
 		if name != "" && (len(validation.IsDNS1123Label(name)) > 0 || !mayUse(name)) {
 			return fmt.Errorf("%w: %s", ErrNamespace, name)
+		}
+		if name != template && isOfKubernetes(name) {
+			return fmt.Errorf("%w: %s belongs to Kubernetes", ErrNamespace, name)
 		}
 	}
 	if i := slices.IndexFunc(r.TargetNamespaces(cluster), isOfKubernetes); i >= 0 && r.From == FromRemote {
@@ -143,10 +176,10 @@ func IsReserved(key string) bool {
 	if !ok || prefix == "app.kubernetes.io" {
 		return false
 	}
-	for _, domain := range []string{hubv1.GroupName, "kubernetes.io", "k8s.io"} {
-		if prefix == domain || strings.HasSuffix(prefix, "."+domain) {
-			return true
-		}
-	}
-	return false
+	return isOf(key, hubv1.GroupName) || isOf(key, "kubernetes.io") || isOf(key, "k8s.io")
+}
+
+func isOf(key, domain string) bool {
+	prefix, _, ok := strings.Cut(key, "/")
+	return ok && (prefix == domain || strings.HasSuffix(prefix, "."+domain))
 }

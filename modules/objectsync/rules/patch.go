@@ -30,8 +30,8 @@ var ErrPatch = errors.New("the patch does not fit the object")
 
 // Cluster is what patches know of one.
 type Cluster struct {
-	Name   string            // the name of the Cluster
-	Labels map[string]string // the labels of the Cluster
+	Name   string            `cel:"name"`   // the name of the Cluster
+	Labels map[string]string `cel:"labels"` // the labels of the Cluster
 }
 
 const (
@@ -52,7 +52,7 @@ func (r Rule) Patcher(c Cluster) (*Patcher, error) {
 		if !labels.SelectorFromSet(patch.When.MatchLabels).Matches(labels.Set(c.Labels)) {
 			continue
 		}
-		step, err := p.step(patch)
+		step, err := p.step(r, i)
 		if err != nil {
 			return nil, fmt.Errorf("patches[%d]: %w", i, err)
 		}
@@ -80,8 +80,12 @@ func (p *Patcher) Apply(ctx context.Context, copied *unstructured.Unstructured) 
 }
 
 // Adopts reports whether an object with the copy's name becomes the copy. copied is the translator's result, before
-// patches. A copy of another rule or hub is never adopted, nor an object without content, which is equal by chance.
-func (r Rule) Adopts(ctx context.Context, p *Patcher, copied, found *unstructured.Unstructured) bool {
+// patches. A copy of another rule or hub is never adopted, nor an object without content, which is equal by chance. What a rule of
+// this hub has left is taken back whatever Adopt is.
+func (r Rule) Adopts(ctx context.Context, p *Patcher, at Place, copied, found *unstructured.Unstructured) bool {
+	if r.takesBack(at, copied, found) {
+		return true
+	}
 	if r.Adopt != IfEqual || translate.IsCopy(found) {
 		return false
 	}
@@ -89,9 +93,10 @@ func (r Rule) Adopts(ctx context.Context, p *Patcher, copied, found *unstructure
 	return p.Apply(ctx, copied) == nil && len(contentOf(found)) > 0 && IsEqual(copied, found, r.Include...)
 }
 
-func (p *Patcher) step(patch Patch) (func(context.Context, map[string]any) (map[string]any, error), error) {
+func (p *Patcher) step(r Rule, i int) (func(context.Context, map[string]any) (map[string]any, error), error) {
+	patch := r.Patches[i]
 	if patch.CEL != "" {
-		return p.expression(patch)
+		return p.expression(patch, r.program(i))
 	}
 	operations, err := patch.operations()
 	if err != nil {
@@ -128,16 +133,17 @@ func (p Patch) operations() (jsonpatch.Patch, error) {
 	return jsonpatch.DecodePatch(text)
 }
 
-func (p *Patcher) expression(patch Patch) (func(context.Context, map[string]any) (map[string]any, error), error) {
-	program, err := compile(patch.CEL)
+func (p *Patcher) expression(
+	patch Patch, compiled func() (cel.Program, error),
+) (func(context.Context, map[string]any) (map[string]any, error), error) {
+	program, err := compiled()
 	if err != nil {
 		return nil, err
 	}
-	clusterLabels := map[string]any{}
-	for key, value := range p.cluster.Labels {
-		clusterLabels[key] = value
+	cluster := &Cluster{Name: p.cluster.Name, Labels: p.cluster.Labels}
+	if cluster.Labels == nil {
+		cluster.Labels = map[string]string{}
 	}
-	cluster := map[string]any{"name": p.cluster.Name, "labels": clusterLabels}
 	steps := pointer(patch.Path)
 	return func(ctx context.Context, obj map[string]any) (map[string]any, error) {
 		result, _, err := program.ContextEval(ctx, map[string]any{"cluster": cluster, "object": obj})
@@ -155,10 +161,21 @@ func (p *Patcher) expression(patch Patch) (func(context.Context, map[string]any)
 	}, nil
 }
 
+// program is compiled once for a Rule of Compile.
+func (r Rule) program(i int) func() (cel.Program, error) {
+	return func() (cel.Program, error) {
+		if i < len(r.programs) {
+			return r.programs[i], nil
+		}
+		return compile(r.Patches[i].CEL)
+	}
+}
+
 func compile(expression string) (cel.Program, error) {
 	env, err := cel.NewEnv(
-		cel.Variable("cluster", cel.MapType(cel.StringType, cel.DynType)), cel.Variable("object", cel.DynType),
+		cel.Variable("cluster", cel.ObjectType("rules.Cluster")), cel.Variable("object", cel.DynType),
 		cel.OptionalTypes(), ext.Strings(), ext.Encoders(),
+		ext.NativeTypes(reflect.TypeFor[*Cluster](), ext.ParseStructTags(true)), // The last: it replaces the provider of types.
 	)
 	if err != nil {
 		return nil, fmt.Errorf("cel: %w", err)

@@ -7,31 +7,28 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
-	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/rbac"
 )
 
-// Permissions returns exactly what the rules need. Recording events in remotes is granted to every module.
-func Permissions(c Config) registry.ConfigRules {
-	var found registry.ConfigRules
-	for _, r := range c.Complete() {
-		if r.From == FromHub {
-			found.Remote = append(found.Remote, r.asTarget()...)
-			found.Hub = append(found.Hub, r.hubAsSource()...)
-			continue
+// Permissions returns exactly what the rule needs, whose kind must have a resource. Recording events in remotes is granted to every module.
+func (r Rule) Permissions() registry.ConfigRules {
+	if r.From == FromHub {
+		remote := r.asTarget()
+		if r.To.CreateNamespace && r.Mode != Observe {
+			remote = append(remote, namespaces("create"))
 		}
-		found.Remote = append(found.Remote, r.asSource()...)
-		for _, namespace := range r.hubScopes() {
-			found.Hub = append(found.Hub, rbac.NamespacedRules{Namespace: namespace, Rules: r.asTarget()})
-		}
-		if r.OnTargetDeletion == Propagate && !IsServedByKubernetes(r.GVK().Group) {
-			found.Hub = append(found.Hub, everywhere(definitions("get")))
-		}
+		return registry.ConfigRules{Remote: remote, Hub: r.hubAsSource()}
+	}
+	found := registry.ConfigRules{Remote: r.asSource()}
+	for _, namespace := range r.hubScopes() {
+		found.Hub = append(found.Hub, rbac.NamespacedRules{Namespace: namespace, Rules: r.asTarget()})
+	}
+	if r.OnTargetDeletion == Propagate && !IsServedByKubernetes(r.GVK().Group) {
+		found.Hub = append(found.Hub, everywhere(definitions("get")))
 	}
 	return found
 }
@@ -39,27 +36,21 @@ func Permissions(c Config) registry.ConfigRules {
 // IsServedByKubernetes reports a group whose kinds have no definitions.
 func IsServedByKubernetes(group string) bool { return clientgoscheme.Scheme.IsGroupRegistered(group) }
 
-// Resource is in the regular plural.
-func (r Rule) Resource() string {
-	plural, _ := meta.UnsafeGuessKindToResource(r.GVK())
-	return plural.Resource
-}
-
 func (r Rule) rule(resource string, verbs ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{r.GVK().Group}, Resources: []string{resource}, Verbs: verbs}
 }
 
 func (r Rule) asSource() []rbacv1.PolicyRule {
 	verbs := []string{"get", "list", "watch"}
-	if r.IsOneToOne() && r.Mode == Enforce {
+	if r.HasFinalizers() {
 		verbs = append(verbs, "patch")
 	}
-	if r.OnTargetDeletion == Propagate && r.Mode == Enforce {
+	if r.OnTargetDeletion == Propagate && r.Mode != Observe {
 		verbs = append(verbs, "delete")
 	}
-	all := []rbacv1.PolicyRule{r.rule(r.Resource(), verbs...)}
-	if r.Status && r.Mode == Enforce {
-		all = append(all, r.rule(r.Resource()+"/status", "patch"))
+	all := []rbacv1.PolicyRule{r.rule(r.Kind.Resource, verbs...)}
+	if r.Status && r.Mode != Observe {
+		all = append(all, r.rule(r.Kind.Resource+"/status", "patch"))
 	}
 	if r.From == FromRemote && r.Namespaces.Selector != nil {
 		all = append(all, namespaces("list", "watch"))
@@ -69,11 +60,11 @@ func (r Rule) asSource() []rbacv1.PolicyRule {
 
 func (r Rule) asTarget() []rbacv1.PolicyRule {
 	verbs := []string{"get", "list", "watch"}
-	if r.Mode == Enforce {
+	if r.Mode != Observe {
 		verbs = append(verbs, "create", "patch", "delete")
 	}
-	all := []rbacv1.PolicyRule{r.rule(r.Resource(), verbs...)}
-	if r.BringCRD && r.Mode == Enforce {
+	all := []rbacv1.PolicyRule{r.rule(r.Kind.Resource, verbs...)}
+	if r.BringCRD && r.Mode != Observe {
 		all = append(all, definitions("get", "create"))
 	}
 	return all
@@ -93,11 +84,6 @@ func (r Rule) hubAsSource() []rbac.NamespacedRules {
 	}
 	if r.Namespaces.Selector != nil {
 		all = append(all, everywhere(namespaces("get", "list", "watch")))
-	}
-	if r.IsOneToOne() && r.Mode == Enforce {
-		all = append(all, everywhere(rbacv1.PolicyRule{
-			APIGroups: []string{hubv1.GroupName}, Resources: []string{"clusters"}, Verbs: []string{"get", "list", "watch"},
-		}))
 	}
 	return all
 }

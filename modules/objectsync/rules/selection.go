@@ -3,6 +3,8 @@
 package rules
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -13,6 +15,18 @@ import (
 
 // ObjectLabels selects the originals; nil selects all.
 func (r Rule) ObjectLabels() labels.Selector { return selectorOf(r.Objects) }
+
+// SelectsCluster reports whether the rule is for a Cluster with these labels.
+func (r Rule) SelectsCluster(cluster map[string]string) bool {
+	s := selectorOf(r.Clusters)
+	return s == nil || s.Matches(labels.Set(cluster))
+}
+
+// SelectsObject reports whether the rule names an original and selects its labels, wherever it is.
+func (r Rule) SelectsObject(obj metav1.Object) bool {
+	s := r.ObjectLabels()
+	return (s == nil || s.Matches(labels.Set(obj.GetLabels()))) && (len(r.ObjectNames) == 0 || slices.Contains(r.ObjectNames, obj.GetName()))
+}
 
 // NamespaceLabels selects their namespaces; nil if the rule does not.
 func (r Rule) NamespaceLabels() labels.Selector {
@@ -42,6 +56,7 @@ func selectorOf(of *metav1.LabelSelector) labels.Selector {
 // Selector says which objects are originals of a rule for one cluster. It sends no requests.
 type Selector struct {
 	objects    labels.Selector
+	names      []string // of objects; all if empty
 	namespaces map[string]bool
 	labelsOf   func(namespace string) (map[string]string, bool) // false for a missing namespace
 	byLabels   labels.Selector
@@ -49,7 +64,7 @@ type Selector struct {
 
 // Selector calls labelsOf, about a namespace of the source, only for a rule that selects namespaces by labels.
 func (r Rule) Selector(cluster string, labelsOf func(namespace string) (map[string]string, bool)) Selector {
-	s := Selector{objects: r.ObjectLabels(), byLabels: r.NamespaceLabels(), labelsOf: labelsOf, namespaces: map[string]bool{}}
+	s := Selector{objects: r.ObjectLabels(), names: r.ObjectNames, byLabels: r.NamespaceLabels(), labelsOf: labelsOf, namespaces: map[string]bool{}}
 	for _, name := range r.SourceNamespaces(cluster) {
 		s.namespaces[name] = true
 	}
@@ -60,12 +75,17 @@ func (r Rule) Selector(cluster string, labelsOf func(namespace string) (map[stri
 func (s Selector) Selects(obj metav1.Object) bool {
 	namespace := obj.GetNamespace()
 	switch {
+	case len(s.names) > 0 && !slices.Contains(s.names, obj.GetName()):
+		return false
 	case s.objects != nil && !s.objects.Matches(labels.Set(obj.GetLabels())), translate.IsCopy(obj), !mayUse(namespace):
 		return false
 	case namespace == "":
 		return len(s.namespaces) == 0 && s.byLabels == nil
 	case s.byLabels == nil:
 		return s.namespaces[namespace]
+	}
+	if isOfKubernetes(namespace) {
+		return false
 	}
 	found, ok := s.labelsOf(namespace)
 	return ok && s.byLabels.Matches(labels.Set(found))

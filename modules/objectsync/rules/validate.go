@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -18,11 +19,11 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 )
 
 const (
 	maxName    = 32
-	maxRules   = 64
 	maxObjects = 100_000
 	maxBytes   = 1 << 30
 )
@@ -37,26 +38,13 @@ func (p *problems) refuse(bad bool, format string, args ...any) {
 
 // Validate is called when the hub starts, and for remotes whose overrides change the configuration.
 func (c Config) Validate() error {
-	var p problems
-	p.refuse(len(c.Rules) > maxRules, "rules: use at most %d", maxRules)
+	p := c.Allow.problems()
 	p.refuse(c.Limits.Objects < 1 || c.Limits.Objects > maxObjects, "limits.objects: use 1 to %d", maxObjects)
 	bytes, err := resource.ParseQuantity(c.Limits.Bytes)
 	p.refuse(err != nil || bytes.Value() < 1 || bytes.Value() > maxBytes, "limits.bytes: use a quantity such as 10Mi, of at most 1Gi")
 	after, err := time.ParseDuration(c.AbandonAfter)
 	p.refuse(c.AbandonAfter != "" && (err != nil || after < time.Minute),
 		"abandonAfter: use a duration of at least a minute, such as 72h, or leave it out for never")
-	seen := map[string]bool{}
-	for i, r := range c.Complete() {
-		where := fmt.Sprintf("rules[%d]", i)
-		if r.Name != "" {
-			where += " " + r.Name
-		}
-		p.refuse(seen[r.Name], "%s: another rule has this name", where)
-		seen[r.Name] = true
-		for _, problem := range r.problems() {
-			p = append(p, fmt.Errorf("%s: %w", where, problem))
-		}
-	}
 	return errors.Join(p...)
 }
 
@@ -65,16 +53,19 @@ func (r Rule) problems() problems {
 	p.refuse(len(validation.IsDNS1123Label(r.Name)) > 0 || len(r.Name) > maxName,
 		"name: use lower-case letters, digits and '-', at most %d characters", maxName)
 	p.refuse(r.From != FromHub && r.From != FromRemote, "from: use Hub or Remote")
-	p.refuse(r.To.Names != Mirror && r.To.Names != Translated, "to.names: use Mirror or Translated")
+	p.refuse(r.To.Names != Mirror && r.To.Names != Translated, "to.naming: use Mirror or Translated")
 	p.refuse(r.OnTargetDeletion != Recreate && r.OnTargetDeletion != Propagate, "onTargetDeletion: use Recreate or Propagate")
 	p.refuse(r.OnDeregister != Keep && r.OnDeregister != Delete, "onDeregister: use Keep or Delete")
 	p.refuse(r.Adopt != Never && r.Adopt != IfEqual, "adopt: use Never or IfEqual")
-	p.refuse(r.Mode != Enforce && r.Mode != Observe, "mode: use Enforce or Observe")
+	p.refuse(!slices.Contains([]Mode{Enforce, Create, Observe}, r.Mode), "mode: use Enforce, Create or Observe")
 	p.refuse(r.Status && !r.IsOneToOne(),
 		"status: an object of the hub has a copy in each remote, and only one status; use namespaces.template, or leave status out")
 	p.refuse(r.BringCRD && r.From != FromHub, "bringCRD: a definition is brought only from the hub to remotes")
 	p.refuse(r.OnTargetDeletion == Propagate && !r.IsOneToOne(),
 		"onTargetDeletion: a deletion in one remote would delete the copies in all others; use namespaces.template, or Recreate")
+	p.refuse(r.OnTargetDeletion == Propagate && r.Mode == Create, "onTargetDeletion: with mode Create an absent copy is made; use Recreate")
+	p.refuse(r.To.CreateNamespace && (r.From != FromHub || !r.IsNamespaced()), "to.createNamespace: namespaces are made only in remotes, for a kind that has namespaces")
+	r.checkKeys(&p)
 	r.checkKind(&p)
 	r.checkNamespaces(&p)
 	r.checkTarget(&p)
@@ -176,7 +167,7 @@ func (r Rule) checkTarget(p *problems) {
 	}
 	p.refuse(to == hubv1.DefaultNamespace, "to.namespace: no object is copied into the namespace of the credentials, %s", to)
 	p.refuse(to != "" && r.To.Names == Mirror && (r.Namespaces.Selector != nil || len(r.Namespaces.Names) > 1),
-		"to.names: names of several namespaces collide in to.namespace; use Translated")
+		"to.naming: names of several namespaces collide in to.namespace; use Translated")
 	p.refuse(to == "" && r.From == FromRemote && r.Namespaces.Selector != nil,
 		"to.namespace: the labels of a remote must not choose the namespace in the hub; name it")
 }
@@ -184,10 +175,28 @@ func (r Rule) checkTarget(p *problems) {
 func (r Rule) checkObjects(p *problems) {
 	selector, err := metav1.LabelSelectorAsSelector(r.Objects)
 	p.refuse(err != nil, "objects: %v", err)
-	if err != nil || r.From != FromHub || r.GVK().GroupKind() != (schema.GroupKind{Kind: "Secret"}) {
+	for _, name := range r.ObjectNames {
+		p.refuse(len(path.IsValidPathSegmentName(name)) > 0, "objects.names: %q is not the name of an object", name)
+	}
+	_, clusters := metav1.LabelSelectorAsSelector(r.Clusters)
+	p.refuse(clusters != nil, "clusters: %v", clusters)
+	if err != nil || len(r.ObjectNames) > 0 || r.From != FromHub || r.GVK().GroupKind() != (schema.GroupKind{Kind: "Secret"}) {
 		return
 	}
-	p.refuse(r.Objects == nil || !asksForLabel(selector), "objects: a rule for Secrets of the hub selects them by a label that they must have")
+	p.refuse(r.Objects == nil || !asksForLabel(selector), "objects: a rule for Secrets of the hub names them, or selects them by a label that they must have")
+}
+
+// checkKeys: marks of copies, and from remotes keys that controllers of the hub trust, are never copied.
+func (r Rule) checkKeys(p *problems) {
+	for _, key := range r.KeepKeys {
+		p.refuse(len(validation.IsQualifiedName(key)) > 0, "keepKeys: %q is not the key of a label or an annotation", key)
+		p.refuse((syncer.Identity{}).Keys().Has(key) || isOf(key, hubv1.GroupName), "keepKeys: %s is a mark of a copy, or a key of the hub", key)
+		p.refuse(r.From == FromRemote && IsReserved(key), "keepKeys: controllers of the hub trust %s, so it is not copied from a remote", key)
+	}
+	for _, key := range r.DropKeys {
+		p.refuse(len(validation.IsQualifiedName(key)) > 0, "dropKeys: %q is not the key of a label or an annotation", key)
+		p.refuse(slices.Contains(r.KeepKeys, key), "dropKeys: %s is in keepKeys, too", key)
+	}
 }
 
 func asksForLabel(s labels.Selector) bool {

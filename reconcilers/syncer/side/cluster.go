@@ -11,6 +11,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
@@ -28,6 +31,7 @@ type clusterView struct {
 	cluster cluster.Cluster
 	object  client.Object
 	seen    *tombstones
+	refused func() // may be nil
 }
 
 // Reader returns the cache: the client reads unstructured objects from the API server.
@@ -47,8 +51,61 @@ func (v *clusterView) Requests(observe Notify) source.TypedSource[reconcile.Requ
 			return true
 		},
 	}
-	return source.Kind(v.cluster.GetCache(), v.object, h, predicate.Predicate(noted))
+	return &endingKind{view: v, handler: h, noted: noted}
 }
+
+// endingKind is a source.Kind whose handler ends with the context of the source, and not with the cache.
+type endingKind struct {
+	view    *clusterView
+	handler handler.EventHandler
+	noted   predicate.Predicate
+	inner   source.SyncingSource // nil before Start
+}
+
+func (k *endingKind) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	from := endingCache{Cache: k.view.cluster.GetCache(), ends: ctx, refused: k.view.refused}
+	k.inner = source.Kind(cache.Cache(from), k.view.object, k.handler, k.noted)
+	return k.inner.Start(ctx, queue)
+}
+
+func (k *endingKind) WaitForSync(ctx context.Context) error { return k.inner.WaitForSync(ctx) }
+
+type endingCache struct {
+	cache.Cache
+	ends    context.Context //nolint:containedctx // The life of the source.
+	refused func()
+}
+
+func (c endingCache) GetInformer(ctx context.Context, obj client.Object, o ...cache.InformerGetOption) (cache.Informer, error) {
+	found, err := c.Cache.GetInformer(ctx, obj, o...)
+	return endingInformer{found, c}, err
+}
+
+type endingInformer struct {
+	cache.Informer
+	of endingCache
+}
+
+func (i endingInformer) AddEventHandlerWithOptions(
+	h toolscache.ResourceEventHandler, o toolscache.HandlerOptions,
+) (toolscache.ResourceEventHandlerRegistration, error) {
+	if i.of.refused != nil {
+		h = refusable{h, i.of.refused}
+	}
+	added, err := i.Informer.AddEventHandlerWithOptions(h, o)
+	if err == nil {
+		context.AfterFunc(i.of.ends, func() { _ = i.RemoveEventHandler(added) }) // It fails only for one of another informer.
+	}
+	return added, err
+}
+
+// refusable is a handler that the cache of an app tells of refused lists and watches.
+type refusable struct {
+	toolscache.ResourceEventHandler
+	refused func()
+}
+
+func (r refusable) OnRefused() { r.refused() }
 
 // Declare adds the tombstone of an object that a watch reported, if it was deleted by itself, and not with its
 // Namespace or definition.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/hubobjects"
+	"github.com/clusterfx/clusterfx/registry/rbac"
 )
 
 // HubSelection selects the hub's objects for an upstream side.
@@ -27,6 +28,9 @@ type HubSelection struct {
 	Route      hubobjects.Route
 	// Keys are the remote's; none with hubobjects.All.
 	Keys []string
+	// Permissions and Until are those of hubobjects.Selection.
+	Permissions []rbac.NamespacedRules
+	Until       context.Context //nolint:containedctx // The life of the views.
 }
 
 // OfHub is the hub as an app reaches it. Upstream it has the selected objects; downstream the pair's copies, without
@@ -49,6 +53,7 @@ func (s *hubSide) lend(ctx context.Context, f func(context.Context, Access) erro
 func (s *hubSide) open(w Want) (View, error) {
 	selected, keys := hubobjects.Selection{
 		Object: w.Object, Labels: s.selection.Labels, Namespaces: s.selection.Namespaces, Route: s.selection.Route,
+		Permissions: s.selection.Permissions, Until: s.selection.Until, Refused: w.Refused,
 	}, s.selection.Keys
 	if w.Label != "" {
 		exists, err := labels.NewRequirement(w.Label, selection.Exists, nil)

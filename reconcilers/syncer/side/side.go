@@ -81,13 +81,15 @@ type Want struct {
 	Object client.Object // an empty object of the kind
 	// Label and Value are, if set, the label of copies: other objects need not be delivered.
 	Label, Value string
+	// Refused is called when the API server refuses to list or watch, or does not serve the kind; may be nil. It must return at once.
+	Refused func()
 }
 
 // View is the objects of one kind on one side.
 type View interface {
 	// Reader reads from memory if the side has the objects there.
 	Reader(a Access) client.Reader
-	// Requests calls observe for each event and requests the keys that it returns.
+	// Requests calls observe for each event and requests the keys that it returns, until the context of the source ends.
 	Requests(observe Notify) source.TypedSource[reconcile.Request]
 	// Declare returns the context for deletes that follow from an absence that a live read confirms, with evidence if
 	// the side has any; see registry/deletes.
@@ -120,5 +122,5 @@ func accessTo(c cluster.Cluster) Access {
 }
 
 func (s *clusterSide) open(w Want) (View, error) {
-	return &clusterView{cluster: s.cluster, object: w.Object, seen: newTombstones()}, nil
+	return &clusterView{cluster: s.cluster, object: w.Object, seen: newTombstones(), refused: w.Refused}, nil
 }

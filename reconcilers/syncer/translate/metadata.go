@@ -141,7 +141,10 @@ func (t *translator[T]) annotationsOf(up T) map[string]string {
 }
 
 func (t *translator[T]) reserved(key string) bool {
-	return t.keys.Has(key) || isOfOneCluster(key) || t.options.Reserved != nil && t.options.Reserved(key)
+	if t.keys.Has(key) || t.options.Keep != nil && t.options.Keep(key) {
+		return t.keys.Has(key)
+	}
+	return isOfOneCluster(key) || t.options.Reserved != nil && t.options.Reserved(key)
 }
 
 func (t *translator[T]) MetadataUpdate(up, down T) (changed bool, annotations, labels map[string]string) {

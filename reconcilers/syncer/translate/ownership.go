@@ -39,27 +39,46 @@ func (o Ownership) String() string {
 }
 
 func (t *translator[T]) Owner(down T, uid types.UID) Ownership {
+	up, is := t.original(down)
+	switch {
+	case is != Ours:
+		return is
+	case !slices.Contains(t.ToDownstream(up), client.ObjectKeyFromObject(down)):
+		return Foreign
+	case uid != "" && down.GetAnnotations()[t.keys.ObjectUID] != string(uid):
+		return Stale
+	}
+	return Ours
+}
+
+// original returns Ours for a copy of the tenant at any address.
+func (t *translator[T]) original(down T) (up types.NamespacedName, is Ownership) {
 	kind := t.kindOf()
 	if kind.Empty() { // It would take each copy for an object of somebody else.
 		panic("syncer: a translator is used before a pair has it: pass it to Of or Register first, or set TranslatorOptions.Kind")
 	}
 	notes, labels := down.GetAnnotations(), down.GetLabels()
+	up = types.NamespacedName{Namespace: notes[t.keys.ObjectNamespace], Name: notes[t.keys.ObjectName]}
 	switch {
 	case labels[t.keys.ManagedBy] != t.managedBy:
-		return Foreign
+		return up, Foreign
 	case notes[t.keys.HostName] != down.GetName(), notes[t.keys.HostNamespace] != down.GetNamespace():
-		return Copied
-	case !isKind(notes[t.keys.ObjectKind], kind.GroupKind()):
-		return Foreign
+		return up, Copied
+	case !isKind(notes[t.keys.ObjectKind], kind.GroupKind()), up.Name == "":
+		return up, Foreign
 	}
-	up := types.NamespacedName{Namespace: notes[t.keys.ObjectNamespace], Name: notes[t.keys.ObjectName]}
-	if up.Name == "" || !slices.Contains(t.ToDownstream(up), client.ObjectKeyFromObject(down)) {
-		return Foreign
+	return up, Ours
+}
+
+// FormerOf returns the original of a copy of the same tenant and kind at an address that the translator does not give: the copies
+// have moved since. It returns false for any other object, and for a translator of another package.
+func FormerOf[T client.Object](t Translator[T], down T) (types.NamespacedName, bool) {
+	known, ok := t.(*translator[T])
+	if !ok {
+		return types.NamespacedName{}, false
 	}
-	if uid != "" && notes[t.keys.ObjectUID] != string(uid) {
-		return Stale
-	}
-	return Ours
+	up, is := known.original(down)
+	return up, is == Ours && !slices.Contains(known.ToDownstream(up), client.ObjectKeyFromObject(down))
 }
 
 // isKind compares the group and kind only: a pair may change the version that it uses.

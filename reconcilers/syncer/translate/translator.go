@@ -45,6 +45,8 @@ type Options struct {
 	// Include are JSON pointers to fields that are copied even if the upstream API server has allocated them, such as
 	// /spec/clusterIP of a Service. Default: none.
 	Include []string
+	// Keep says which keys are copied although they are of one cluster, or reserved. Marks never are. Default: none.
+	Keep func(key string) bool
 	// HashLabels replaces the keys of labels by hashes, as vcluster 0.4 did, so that no downstream controller acts on
 	// a tenant's label. Default: false.
 	HashLabels bool

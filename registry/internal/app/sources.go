@@ -3,6 +3,8 @@
 package app
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"time"
 )
@@ -13,19 +15,29 @@ type sources struct {
 
 	mu    sync.Mutex // protects the fields
 	ended bool
-	blind map[string][]func(now time.Time) string // by module
+	blind map[*blindness]struct{}
 }
 
-// AddSource adds a source of a module. blind returns the kind of its objects if they are not current, otherwise
-// nothing; it must return at once.
-func (l *Life) AddSource(module string, blind func(now time.Time) string) {
-	s := &l.sources
+type blindness struct {
+	module string
+	of     func(now time.Time) string
+}
+
+// AddSource adds a source of a module until remove is called. blind returns the kind of its objects if they are not
+// current, otherwise nothing; it must return at once.
+func (l *Life) AddSource(module string, blind func(now time.Time) string) (remove func()) {
+	s, one := &l.sources, &blindness{module, blind}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.blind == nil {
-		s.blind = map[string][]func(time.Time) string{}
+		s.blind = map[*blindness]struct{}{}
 	}
-	s.blind[module] = append(s.blind[module], blind)
+	s.blind[one] = struct{}{}
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.blind, one)
+	}
 }
 
 // Go runs f in a goroutine of the Life; f must return when the context of the Life ends. If it has ended, Go returns
@@ -43,10 +55,13 @@ func (l *Life) Go(f func()) bool {
 
 func (s *sources) blindIn(module string, now time.Time) string {
 	s.mu.Lock()
-	all := s.blind[module]
+	all := slices.Collect(maps.Keys(s.blind))
 	s.mu.Unlock()
 	for _, one := range all {
-		if kind := one(now); kind != "" {
+		if one.module != module {
+			continue
+		}
+		if kind := one.of(now); kind != "" {
 			return kind
 		}
 	}

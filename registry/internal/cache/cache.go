@@ -61,6 +61,9 @@ type app struct {
 	readers atomic.Pointer[map[reader]bool] // each read looks it up, so that takes no lock and no memory
 	reading sync.Mutex                      // held while readers are replaced
 
+	// removing is held while an informer is removed, and while somebody who is about to use one is noted.
+	removing sync.Mutex
+
 	once    sync.Once
 	running chan struct{}
 	noWait  context.Context //nolint:containedctx // It has ended: a read with it does not wait for an informer.

@@ -4,6 +4,8 @@ package cache
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -105,6 +107,24 @@ func (i *Informer) resyncPeriod(asked time.Duration) time.Duration {
 		i.period = min(i.period, asked)
 	}
 	return max(asked, i.period)
+}
+
+func (i *Informer) isHandled() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return len(i.handlers) > 0
+}
+
+// tellRefused calls the method OnRefused of handlers that have it.
+func (i *Informer) tellRefused() {
+	i.mu.Lock()
+	all := slices.Collect(maps.Keys(i.handlers))
+	i.mu.Unlock()
+	for _, h := range all {
+		if one, ok := h.ResourceEventHandler.(interface{ OnRefused() }); ok {
+			one.OnRefused()
+		}
+	}
 }
 
 func (i *Informer) findDue() bool {

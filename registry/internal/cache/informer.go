@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -125,8 +126,13 @@ func (i *Informer) RunWithContext(ctx context.Context) {
 // round counts a panic as a failure where runtime.ReallyCrash says so.
 func (i *Informer) round(ctx context.Context, reflector *toolscache.Reflector) {
 	defer utilruntime.HandleCrashWithContext(ctx)
-	if err := reflector.ListAndWatchWithContext(ctx); err != nil {
-		i.failed(ctx, reflector, err)
+	err := reflector.ListAndWatchWithContext(ctx)
+	if err == nil || ctx.Err() != nil && i.IsStopped() {
+		return
+	}
+	i.failed(ctx, reflector, err)
+	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
+		i.tellRefused()
 	}
 }
 

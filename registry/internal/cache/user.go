@@ -151,7 +151,9 @@ func (c *Cache) GetInformer(
 	from, kind := c.from(obj), kindOf(c.options.Scheme, obj)
 	i := &userInformer{owner: c.owner, what: typeOf(obj) + from.filtered}
 	if c.module != "" {
+		c.removing.Lock()
 		c.NoteWatcher(kind, c.module)
+		c.removing.Unlock()
 	}
 	if c.own {
 		i.by = controllerOf(ctx)
@@ -199,9 +201,42 @@ func (a *app) awaitSync(ctx context.Context, i *userInformer, opts []ctrlcache.I
 	}
 }
 
-// RemoveInformer removes the informer for the object's kind.
+// RemoveInformer removes the informer for the object's kind, unless a handler or another module uses it: a module that needs it no
+// more harms no other.
 func (c *Cache) RemoveInformer(ctx context.Context, obj client.Object) error {
-	return c.from(obj).RemoveInformer(ctx, obj)
+	from, kind := c.from(obj), kindOf(c.options.Scheme, obj)
+	what := typeOf(obj) + from.filtered
+	c.removing.Lock()
+	defer c.removing.Unlock()
+	if c.isUsed(kind, what, c.module) {
+		return nil
+	}
+	if err := from.RemoveInformer(ctx, obj); err != nil {
+		return err
+	}
+	c.forgetReaders(c.module)
+	c.options.Blocked(what, Block{})
+	c.options.Stale()
+	return nil
+}
+
+// isUsed takes another form of the kind for the same.
+func (b *budget) isUsed(kind, what, module string) bool {
+	b.mu.Lock()
+	others := slices.ContainsFunc(b.watchers[kind], func(one string) bool { return one != module })
+	b.mu.Unlock()
+	return others || slices.ContainsFunc(b.inUse(), func(i *Informer) bool { return i.typeName == what && i.isHandled() })
+}
+
+// forgetReaders makes the next read of a module note it again.
+func (a *app) forgetReaders(module string) {
+	a.reading.Lock()
+	defer a.reading.Unlock()
+	if known := a.readers.Load(); known != nil {
+		left := maps.Clone(*known)
+		maps.DeleteFunc(left, func(one reader, _ bool) bool { return one.module == module })
+		a.readers.Store(&left)
+	}
 }
 
 // IndexField adds an index. For users that are no module of the app it does nothing if the index exists.

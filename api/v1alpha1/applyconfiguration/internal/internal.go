@@ -154,6 +154,15 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: observedGeneration
       type:
         scalar: numeric
+    - name: remains
+      type:
+        list:
+          elementType:
+            namedType: com.github.clusterfx.clusterfx.api.v1alpha1.SyncRemains
+          elementRelationship: associative
+          keys:
+          - rule
+          - uid
     - name: runner
       type:
         namedType: com.github.clusterfx.clusterfx.api.v1alpha1.RunnerStatus
@@ -219,6 +228,37 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: name
       type:
         scalar: string
+- name: com.github.clusterfx.clusterfx.api.v1alpha1.LabelOperator
+  scalar: string
+- name: com.github.clusterfx.clusterfx.api.v1alpha1.LabelRequirement
+  map:
+    fields:
+    - name: key
+      type:
+        scalar: string
+    - name: operator
+      type:
+        namedType: com.github.clusterfx.clusterfx.api.v1alpha1.LabelOperator
+    - name: values
+      type:
+        list:
+          elementType:
+            namedType: com.github.clusterfx.clusterfx.api.v1alpha1.LabelValue
+          elementRelationship: atomic
+- name: com.github.clusterfx.clusterfx.api.v1alpha1.LabelSelector
+  map:
+    fields:
+    - name: matchExpressions
+      type:
+        list:
+          elementType:
+            namedType: com.github.clusterfx.clusterfx.api.v1alpha1.LabelRequirement
+          elementRelationship: atomic
+    - name: matchLabels
+      type:
+        map:
+          elementType:
+            namedType: com.github.clusterfx.clusterfx.api.v1alpha1.LabelValue
 - name: com.github.clusterfx.clusterfx.api.v1alpha1.LabelValue
   scalar: string
 - name: com.github.clusterfx.clusterfx.api.v1alpha1.ModuleState
@@ -291,6 +331,353 @@ var schemaYAML = typed.YAMLObject(`types:
         scalar: string
 - name: com.github.clusterfx.clusterfx.api.v1alpha1.RunnerType
   scalar: string
+- name: com.github.clusterfx.clusterfx.api.v1alpha1.SyncAdopt
+  scalar: string
+- name: com.github.clusterfx.clusterfx.api.v1alpha1.SyncCreation
+  scalar: string
+- name: com.github.clusterfx.clusterfx.api.v1alpha1.SyncEnd
+  scalar: string
+- name: com.github.clusterfx.clusterfx.api.v1alpha1.SyncKind
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: resource
+      type:
+        scalar: string
+- name: com.github.clusterfx.clusterfx.api.v1alpha1.SyncMode
+  scalar: string
+- name: com.github.clusterfx.clusterfx.api.v1alpha1.SyncNamespaces
+  map:
+    fields:
+    - name: names
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: selector
+      type:
+        namedType: com.github.clusterfx.clusterfx.api.v1alpha1.LabelSelector
+    - name: template
+      type:
+        scalar: string
+- name: com.github.clusterfx.clusterfx.api.v1alpha1.SyncNaming
+  scalar: string
+- name: com.github.clusterfx.clusterfx.api.v1alpha1.SyncObjects
+  map:
+    fields:
+    - name: names
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: selector
+      type:
+        namedType: com.github.clusterfx.clusterfx.api.v1alpha1.LabelSelector
+- name: com.github.clusterfx.clusterfx.api.v1alpha1.SyncOnTargetDeletion
+  scalar: string
+- name: com.github.clusterfx.clusterfx.api.v1alpha1.SyncPatch
+  map:
+    fields:
+    - name: cel
+      type:
+        scalar: string
+    - name: jsonPatch
+      type:
+        list:
+          elementType:
+            namedType: com.github.clusterfx.clusterfx.api.v1alpha1.SyncPatchOperation
+          elementRelationship: atomic
+    - name: path
+      type:
+        scalar: string
+    - name: when
+      type:
+        namedType: com.github.clusterfx.clusterfx.api.v1alpha1.SyncWhen
+- name: com.github.clusterfx.clusterfx.api.v1alpha1.SyncPatchOp
+  scalar: string
+- name: com.github.clusterfx.clusterfx.api.v1alpha1.SyncPatchOperation
+  map:
+    fields:
+    - name: from
+      type:
+        scalar: string
+    - name: op
+      type:
+        namedType: com.github.clusterfx.clusterfx.api.v1alpha1.SyncPatchOp
+    - name: path
+      type:
+        scalar: string
+    - name: value
+      type:
+        scalar: untyped
+        list:
+          elementType:
+            namedType: __untyped_atomic_
+          elementRelationship: atomic
+        map:
+          elementType:
+            namedType: __untyped_deduced_
+          elementRelationship: separable
+- name: com.github.clusterfx.clusterfx.api.v1alpha1.SyncProblem
+  map:
+    fields:
+    - name: cluster
+      type:
+        scalar: string
+    - name: object
+      type:
+        scalar: string
+    - name: reason
+      type:
+        namedType: com.github.clusterfx.clusterfx.api.v1alpha1.SyncProblemReason
+    - name: time
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+- name: com.github.clusterfx.clusterfx.api.v1alpha1.SyncProblemReason
+  scalar: string
+- name: com.github.clusterfx.clusterfx.api.v1alpha1.SyncRemains
+  map:
+    fields:
+    - name: from
+      type:
+        namedType: com.github.clusterfx.clusterfx.api.v1alpha1.SyncSource
+    - name: hubID
+      type:
+        scalar: string
+    - name: kind
+      type:
+        namedType: com.github.clusterfx.clusterfx.api.v1alpha1.SyncKind
+    - name: policy
+      type:
+        namedType: com.github.clusterfx.clusterfx.api.v1alpha1.SyncEnd
+    - name: rule
+      type:
+        scalar: string
+    - name: uid
+      type:
+        scalar: string
+- name: com.github.clusterfx.clusterfx.api.v1alpha1.SyncReplica
+  map:
+    fields:
+    - name: clusters
+      type:
+        scalar: numeric
+    - name: copies
+      type:
+        scalar: numeric
+    - name: ended
+      type:
+        scalar: numeric
+    - name: name
+      type:
+        scalar: string
+    - name: observedGeneration
+      type:
+        scalar: numeric
+    - name: originals
+      type:
+        scalar: numeric
+    - name: problemCount
+      type:
+        scalar: numeric
+    - name: problems
+      type:
+        list:
+          elementType:
+            namedType: com.github.clusterfx.clusterfx.api.v1alpha1.SyncProblem
+          elementRelationship: atomic
+    - name: ready
+      type:
+        scalar: numeric
+    - name: unreachable
+      type:
+        scalar: numeric
+    - name: unready
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+- name: com.github.clusterfx.clusterfx.api.v1alpha1.SyncReturn
+  scalar: string
+- name: com.github.clusterfx.clusterfx.api.v1alpha1.SyncRule
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+    - name: spec
+      type:
+        namedType: com.github.clusterfx.clusterfx.api.v1alpha1.SyncRuleSpec
+    - name: status
+      type:
+        namedType: com.github.clusterfx.clusterfx.api.v1alpha1.SyncRuleStatus
+      default:
+        conditions:
+        - lastTransitionTime: "1970-01-01T00:00:00Z"
+          message: Waiting for the hub
+          reason: Pending
+          status: Unknown
+          type: Ready
+        observedGeneration: -1
+- name: com.github.clusterfx.clusterfx.api.v1alpha1.SyncRuleSpec
+  map:
+    fields:
+    - name: adopt
+      type:
+        namedType: com.github.clusterfx.clusterfx.api.v1alpha1.SyncAdopt
+      default: Never
+    - name: bringCRD
+      type:
+        namedType: com.github.clusterfx.clusterfx.api.v1alpha1.SyncCreation
+      default: Never
+    - name: clusters
+      type:
+        namedType: com.github.clusterfx.clusterfx.api.v1alpha1.LabelSelector
+    - name: deletionPolicy
+      type:
+        namedType: com.github.clusterfx.clusterfx.api.v1alpha1.SyncEnd
+      default: Keep
+    - name: dropKeys
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: exclude
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: from
+      type:
+        namedType: com.github.clusterfx.clusterfx.api.v1alpha1.SyncSource
+    - name: include
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: keepKeys
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: kind
+      type:
+        namedType: com.github.clusterfx.clusterfx.api.v1alpha1.SyncKind
+    - name: mode
+      type:
+        namedType: com.github.clusterfx.clusterfx.api.v1alpha1.SyncMode
+      default: Enforce
+    - name: namespaces
+      type:
+        namedType: com.github.clusterfx.clusterfx.api.v1alpha1.SyncNamespaces
+    - name: objects
+      type:
+        namedType: com.github.clusterfx.clusterfx.api.v1alpha1.SyncObjects
+    - name: onDeregister
+      type:
+        namedType: com.github.clusterfx.clusterfx.api.v1alpha1.SyncEnd
+      default: Keep
+    - name: onTargetDeletion
+      type:
+        namedType: com.github.clusterfx.clusterfx.api.v1alpha1.SyncOnTargetDeletion
+      default: Recreate
+    - name: patches
+      type:
+        list:
+          elementType:
+            namedType: com.github.clusterfx.clusterfx.api.v1alpha1.SyncPatch
+          elementRelationship: atomic
+    - name: status
+      type:
+        namedType: com.github.clusterfx.clusterfx.api.v1alpha1.SyncReturn
+      default: Ignore
+    - name: takeOver
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: to
+      type:
+        namedType: com.github.clusterfx.clusterfx.api.v1alpha1.SyncTarget
+- name: com.github.clusterfx.clusterfx.api.v1alpha1.SyncRuleStatus
+  map:
+    fields:
+    - name: conditions
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Condition
+          elementRelationship: associative
+          keys:
+          - type
+    - name: copies
+      type:
+        scalar: numeric
+    - name: observedGeneration
+      type:
+        scalar: numeric
+    - name: problemCount
+      type:
+        scalar: numeric
+    - name: problems
+      type:
+        list:
+          elementType:
+            namedType: com.github.clusterfx.clusterfx.api.v1alpha1.SyncProblem
+          elementRelationship: atomic
+    - name: replicas
+      type:
+        list:
+          elementType:
+            namedType: com.github.clusterfx.clusterfx.api.v1alpha1.SyncReplica
+          elementRelationship: associative
+          keys:
+          - name
+    - name: summary
+      type:
+        scalar: string
+- name: com.github.clusterfx.clusterfx.api.v1alpha1.SyncSource
+  scalar: string
+- name: com.github.clusterfx.clusterfx.api.v1alpha1.SyncTarget
+  map:
+    fields:
+    - name: createNamespace
+      type:
+        namedType: com.github.clusterfx.clusterfx.api.v1alpha1.SyncCreation
+      default: Never
+    - name: namespace
+      type:
+        scalar: string
+    - name: naming
+      type:
+        namedType: com.github.clusterfx.clusterfx.api.v1alpha1.SyncNaming
+- name: com.github.clusterfx.clusterfx.api.v1alpha1.SyncWhen
+  map:
+    fields:
+    - name: matchLabels
+      type:
+        map:
+          elementType:
+            namedType: com.github.clusterfx.clusterfx.api.v1alpha1.LabelValue
 - name: com.github.clusterfx.clusterfx.api.v1alpha1.TunnelStatus
   map:
     fields:

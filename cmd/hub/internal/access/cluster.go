@@ -221,6 +221,7 @@ func kinds(scheme *runtime.Scheme) (meta.RESTMapper, error) {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	for kind, scope := range map[schema.GroupVersionKind]meta.RESTScope{
 		hubv1.GroupVersion.WithKind("Cluster"):                                      meta.RESTScopeRoot,
+		hubv1.GroupVersion.WithKind("SyncRule"):                                     meta.RESTScopeRoot,
 		corev1.SchemeGroupVersion.WithKind("Namespace"):                             meta.RESTScopeRoot,
 		corev1.SchemeGroupVersion.WithKind("Secret"):                                meta.RESTScopeNamespace,
 		corev1.SchemeGroupVersion.WithKind("ConfigMap"):                             meta.RESTScopeNamespace,

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
@@ -36,6 +37,9 @@ const rbacExample = `  # All roles
   # For the modules as they are configured, and with the flags in the file
   %s rbac --config hub.yaml
 
+  # What a rule of sync needs in a remote, for the owner of the remote
+  kubectl get syncrule pull-secrets -o yaml | %s rbac --in remote --rules - | kubectl --context my-remote apply -f -
+
   # The users of the NATS server with the entities
   %s rbac --in nats > users.conf
 
@@ -46,6 +50,7 @@ const rbacExample = `  # All roles
 type rbacFlags struct {
 	side, format string
 	config       string
+	rules        string
 	modules      []string
 	cluster      string
 	hub          roles.Hub
@@ -65,6 +70,9 @@ func newRBAC(p Program) *cobra.Command {
 			"The permissions of a module may follow from its configuration. --config names the configuration file of the hub:\n" +
 			"the roles then have the permissions for all remotes, with and without each override, and the flags in the file\n" +
 			"apply, too. register grants the permissions for one remote.\n\n" +
+			"With --rules it prints instead the roles for rules of sync, which the hub never grants itself: with --in hub bound to the\n" +
+			"hub's ServiceAccount, with --in remote labelled, so that the hub's account there, made by register, has them.\n" +
+			"The resource of a kind is that of the rule, or else that of the hub's API server.\n\n" +
 			"With --in nats it prints the users of the NATS server with the entities of modules: the hub, and a user who\n" +
 			"writes entities, as configuration of nats-server. Put their public nkeys into it.\n\n" +
 			"With --impersonate-apps, an app acts in the hub as a ServiceAccount with the name of its Cluster, in a\n" +
@@ -74,6 +82,9 @@ func newRBAC(p Program) *cobra.Command {
 		Example: p.example(rbacExample),
 		Args:    output.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.rules != "" {
+				return f.printRules(cmd, s)
+			}
 			modules, err := f.configured(p, cmd.Flags())
 			if err != nil {
 				return err
@@ -94,6 +105,7 @@ func newRBAC(p Program) *cobra.Command {
 	flags.StringVarP(&f.format, "output", "o", "yaml", "yaml or json")
 	flags.StringVar(&f.config, hubconfig.ConfigFlag, "",
 		"File of kind "+hubconfig.Kind+" of the hub, as run --config reads it. Default: none, the defaults of the modules")
+	flags.StringVar(&f.rules, rulesFlag, "", "Only what the SyncRules in this file need, - for standard input. Default: none")
 	flags.StringSliceVar(&f.modules, "modules", nil, "Only for these modules. Default: in the hub all, in a remote those that select remotes by themselves")
 	flags.StringVar(&f.cluster, "cluster", "", "In the remote, for the modules that this Cluster runs. Default: none")
 	flags.StringVar(&f.hub.Namespace, "credentials-namespace", hubv1.DefaultNamespace, "The namespace of the hub's Secrets")
@@ -101,6 +113,38 @@ func newRBAC(p Program) *cobra.Command {
 	flags.StringVar(&f.hub.AppsNamespace, "apps-namespace", "", hubconfig.AppsNamespaceHelp)
 	s = p.newSession(cmd, false)
 	return cmd
+}
+
+func (f *rbacFlags) printRules(cmd *cobra.Command, s *session) error {
+	if f.side != "hub" && f.side != "remote" {
+		return fmt.Errorf("--%s: say for which side, with --in hub or --in remote", rulesFlag)
+	}
+	all, err := readRules(cmd, f.rules)
+	if err != nil {
+		return err
+	}
+	var objects []client.Object
+	for _, r := range all {
+		if r.Kind.Resource == "" { // Only then a cluster is read.
+			hub, err := s.hub.Hub()
+			if err != nil {
+				return err
+			}
+			mapper, err := apiutil.NewDynamicRESTMapper(hub.Config, hub.HTTP)
+			if err == nil {
+				err = roles.FindResource(mapper, &r)
+			}
+			if err != nil {
+				return hub.Explain(err)
+			}
+		}
+		if f.side == "hub" {
+			objects = append(objects, f.hub.OfRule(r)...)
+		} else {
+			objects = append(objects, roles.OfRuleInRemote(r))
+		}
+	}
+	return printObjects(s.program.Stdout, f.format, objects)
 }
 
 // configured returns the modules with the configuration in the file of --config, and applies the flags in the file that rbac has,

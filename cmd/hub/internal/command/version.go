@@ -121,7 +121,7 @@ func (v *versions) ask(ctx context.Context, hub *access.Cluster) error {
 	if err := json.Unmarshal(data, v.Server); err != nil {
 		return fmt.Errorf("%s does not tell its version: %w", hub.What, err)
 	}
-	if crd, err := diagnose.ReadCRD(ctx, hub); err == nil {
+	if crd, err := diagnose.ReadCRD(ctx, hub, diagnose.ClusterResource); err == nil {
 		v.CRD = &crd
 	}
 	return nil

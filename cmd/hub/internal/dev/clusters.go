@@ -28,6 +28,7 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 	"github.com/clusterfx/clusterfx/config"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 )
@@ -123,6 +124,15 @@ func (d *demo) install(ctx context.Context) (err error) {
 	if err := d.client.Create(ctx, ns); err != nil {
 		return fmt.Errorf("create the credentials namespace: %w", err)
 	}
+	policy, err := decodeObjects("the policy for SyncRules", config.Admission)
+	if err != nil {
+		return err
+	}
+	for _, one := range policy {
+		if err := d.client.Create(ctx, one); err != nil {
+			return fmt.Errorf("create %s %s: %w", one.GetKind(), one.GetName(), err)
+		}
+	}
 	return nil
 }
 
@@ -163,6 +173,10 @@ func readObjects(path string) ([]*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the objects of --apply: %w", err)
 	}
+	return decodeObjects(path, text)
+}
+
+func decodeObjects(path string, text []byte) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	decoder := utilyaml.NewYAMLToJSONDecoder(bytes.NewReader(text))
 	for {
@@ -192,6 +206,11 @@ func (d *demo) applyObjects(ctx context.Context) error {
 	for _, obj := range d.objects {
 		if err := d.applyObject(ctx, obj); err != nil {
 			return fmt.Errorf("apply %s %s of %s: %w", obj.GetKind(), obj.GetName(), d.apply, err)
+		}
+	}
+	for i := range d.rules {
+		if err := roles.FindResource(d.client.RESTMapper(), &d.rules[i]); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -194,7 +194,7 @@ func (o *options) bind(cmd *cobra.Command) {
 	set.DurationVar(&o.timeout, "timeout", 2*time.Minute, "How long the remotes may take to become Ready")
 	set.BoolVar(&o.verbose, "verbose", false, "Print the hub's log instead of writing it to a file (default false)")
 	set.BoolVar(&o.detach, "detach", false, "Leave everything running in the background; dev down stops it (default false)")
-	set.BoolVar(&o.rehearse, "rehearse", false, "Rehearse the hub once the remotes are Ready, and then with the file next.yaml beside that of --config, if there is one (default false)")
+	set.BoolVar(&o.rehearse, "rehearse", false, "Rehearse the hub once the remotes are Ready (default false)")
 	set.BoolVar(&o.exitAfterReady, "exit-after-ready", false, "Stop everything once all remotes are Ready (default false)")
 	set.StringVar(&o.report, "report", "", "Set by --detach for the process in the background")
 	_ = set.MarkHidden("report") // It fails for unknown flags only.

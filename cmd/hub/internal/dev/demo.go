@@ -19,7 +19,9 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 )
 
 // demo is one dev. It keeps the results of each step for later ones.
@@ -33,6 +35,7 @@ type demo struct {
 	log      io.Writer
 	prepared Hub
 	objects  []*unstructured.Unstructured // of --apply
+	rules    []rules.Rule                 // among them
 	scheme   *runtime.Scheme
 	fleet    *fleet.Fleet
 	hub      *fleet.Cluster
@@ -64,7 +67,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, d.cleanUp(ctx, err)) }()
 	steps := []func(context.Context) error{
 		d.prepare, d.startClusters, d.startNATS, d.writeKubeconfig, d.simulate, d.applyObjects, d.register, d.startHub,
-		d.waitReady, d.printTable, d.showRehearsals, d.printNext,
+		d.waitReady, d.printTable, d.showRehearsal, d.printNext,
 	}
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
@@ -97,6 +100,9 @@ func (d *demo) prepare(context.Context) error {
 	}
 	if d.objects, err = readObjects(d.apply); err != nil {
 		return err
+	}
+	if d.rules, err = roles.RulesIn(d.objects); err != nil {
+		return fmt.Errorf("read the rules of --apply: %w", err)
 	}
 	if len(d.prepared.Unused) > 0 {
 		d.terminal.Step("dev does not use these flags of %s: %s", d.config, strings.Join(d.prepared.Unused, ", "))

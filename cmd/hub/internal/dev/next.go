@@ -14,10 +14,8 @@ import (
 	clientset "k8s.io/client-go/kubernetes"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/objectsync"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
-	"github.com/clusterfx/clusterfx/registry"
 )
 
 // printNext prints the paths of files, and the next commands.
@@ -56,16 +54,12 @@ func (d *demo) printNext(context.Context) error {
 	return d.terminal.Print("%s\n  try:  %s\n", text, strings.Join(next, "\n        "))
 }
 
-// nextOfSync returns the commands that show the rules of the module sync, if remotes run it.
+// nextOfSync returns the commands that show the rules of --apply.
 func (d *demo) nextOfSync() []string {
-	runs := func(r remote) bool {
-		return slices.ContainsFunc(registry.SelectModules(d.prepared.Modules, r.labels(), nil),
-			func(m registry.Module) bool { return m.Name() == objectsync.Module })
-	}
-	if !slices.ContainsFunc(d.remotes, runs) {
+	if len(d.rules) == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s sync ls --config %s", self(d.program.Name), d.config)}
+	return []string{"kubectl get fxsr", fmt.Sprintf("%s sync diff %s", self(d.program.Name), d.rules[0].Name)}
 }
 
 func (d *demo) printTable(ctx context.Context) error {

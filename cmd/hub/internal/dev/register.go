@@ -16,6 +16,7 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/rbac"
@@ -75,18 +76,35 @@ func (d *demo) hubAccount(ctx context.Context) (*fleet.Credential, error) {
 			Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceSystem, Name: user.Name,
 		})
 	}
+	if err == nil {
+		err = d.grantRules(ctx)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("make the account of the hub: %w", err)
 	}
 	return credential, nil
 }
 
+// grantRules gives the hub what the rules of --apply need in its cluster, as an operator does with the output of rbac --rules.
+func (d *demo) grantRules(ctx context.Context) error {
+	hub := roles.Hub{Namespace: metav1.NamespaceSystem}
+	for _, r := range d.rules {
+		for _, one := range hub.OfRule(r) {
+			if err := d.client.Create(ctx, one); err != nil {
+				return fmt.Errorf("create %T %s: %w", one, one.GetName(), err)
+			}
+		}
+	}
+	return nil
+}
+
 // remoteAccount returns the kubeconfig of an account with the permissions that the remote's modules declare.
 func (d *demo) remoteAccount(ctx context.Context, r remote, labels map[string]string) ([]byte, error) {
-	credential, err := r.MintToken(ctx, fleet.User{
-		Name: remoteAccountPrefix + r.Name(), Lifetime: accountLifetime,
-		Rules: rbac.RemoteRules(registry.SelectModules(d.prepared.Modules, labels, nil)...),
-	})
+	needed := rbac.RemoteRules(registry.SelectModules(d.prepared.Modules, labels, nil)...)
+	for _, rule := range d.rules {
+		needed = append(needed, rule.Permissions().Remote...)
+	}
+	credential, err := r.MintToken(ctx, fleet.User{Name: remoteAccountPrefix + r.Name(), Lifetime: accountLifetime, Rules: needed})
 	if err != nil {
 		return nil, fmt.Errorf("make the account of the hub in %s: %w", r.Name(), err)
 	}

@@ -9,29 +9,13 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 )
 
-// showRehearsals runs the command rehearse of this program twice: as the hub runs, and with the next configuration.
-func (d *demo) showRehearsals(ctx context.Context) error {
+// showRehearsal runs the command rehearse of this program.
+func (d *demo) showRehearsal(ctx context.Context) error {
 	if !d.rehearse {
 		return nil
 	}
-	configs := []string{d.config}
-	if next := filepath.Join(filepath.Dir(d.config), "next.yaml"); d.config != "" {
-		if _, err := os.Stat(next); err == nil {
-			configs = append(configs, next)
-		}
-	}
-	for _, config := range configs {
-		if err := d.showRehearsal(ctx, config); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (d *demo) showRehearsal(ctx context.Context, config string) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -40,11 +24,11 @@ func (d *demo) showRehearsal(ctx context.Context, config string) error {
 		"rehearse", "--kubeconfig=" + d.folder.path(kubeconfigFile), "--context=" + hubName, "--trust-observe", "--allow-cidr=127.0.0.0/8",
 		"--quiet=3s", "--for=" + d.timeout.String(), "--nats-url=" + d.natsURL,
 	}
-	if config != "" {
-		args = append(args, "--config="+config)
+	if d.config != "" {
+		args = append(args, "--config="+d.config)
 	}
 	d.terminal.Text("")
-	d.terminal.Step("rehearsing the hub with %s", cmp.Or(config, "its own configuration"))
+	d.terminal.Step("rehearsing the hub with %s", cmp.Or(d.config, "its own configuration"))
 	cmd := exec.CommandContext(ctx, self, args...)
 	cmd.Stdout, cmd.Stderr = d.program.Stdout, d.program.Stderr
 	var ended *exec.ExitError

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -37,6 +38,7 @@ type Installation struct {
 const (
 	checkServer    = "server"
 	checkCRD       = "crd"
+	checkPolicy    = "policy"
 	checkNamespace = "namespace"
 	checkReplicas  = "replicas"
 	checkClusters  = "clusters"
@@ -54,6 +56,7 @@ func (i Installation) Check(ctx context.Context) Report {
 	if !i.crd(ctx, &r) {
 		return r
 	}
+	i.policy(ctx, &r)
 	i.namespace(ctx, &r)
 	reports, err := partreport.Read(ctx, i.Hub, i.Namespace)
 	i.replicas(ctx, &r, reports)
@@ -76,7 +79,10 @@ func (i Installation) server(ctx context.Context, r *Report) bool {
 
 func (i Installation) crd(ctx context.Context, r *Report) bool {
 	const advice = project.InstallCRD
-	state, err := ReadCRD(ctx, i.Hub)
+	if rules, err := ReadCRD(ctx, i.Hub, SyncRuleResource); apierrors.IsNotFound(err) || err == nil && !rules.Fresh {
+		r.warn(checkCRD, advice, "the hub's cluster does not know SyncRules, or with a schema other than the schema of this program")
+	}
+	state, err := ReadCRD(ctx, i.Hub, ClusterResource)
 	switch {
 	case err == nil && state.Fresh:
 		r.ok(checkCRD, "Clusters are served as %s, with the schema of this program", strings.Join(state.Served, ", "))
@@ -112,6 +118,28 @@ func (i Installation) namespace(ctx context.Context, r *Report) {
 		r.fail(checkNamespace, "create it, or name another one with --credentials-namespace", "the credentials namespace %s does not exist", i.Namespace)
 	default:
 		r.warn(checkNamespace, "", "%v", i.Hub.Explain(err))
+	}
+}
+
+// policy reports whether others than administrators are limited in the SyncRules that they write.
+func (i Installation) policy(ctx context.Context, r *Report) {
+	const name = "clusterfx-syncrules"
+	var policy admissionv1.ValidatingAdmissionPolicy
+	var binding admissionv1.ValidatingAdmissionPolicyBinding
+	key := client.ObjectKey{Name: name}
+	err := errors.Join(i.Hub.Get(ctx, key, &policy), i.Hub.Get(ctx, key, &binding))
+	const advice = "hub install and kubectl apply -k config/admission install it; until then let only administrators of the cluster write SyncRules"
+	closed := policy.Spec.FailurePolicy == nil || *policy.Spec.FailurePolicy == admissionv1.Fail
+	denies := slices.Contains(binding.Spec.ValidationActions, admissionv1.Deny) && binding.Spec.PolicyName == name && binding.Spec.MatchResources == nil
+	switch {
+	case apierrors.IsNotFound(err):
+		r.warn(checkPolicy, advice, "whoever may write SyncRules can have the hub copy what they must not read: there is no policy %s with its binding", name)
+	case err != nil:
+		r.warn(checkPolicy, "", "whether a policy limits the authors of SyncRules is unknown: %v", i.Hub.Explain(err))
+	case !closed || !denies:
+		r.warn(checkPolicy, advice, "the policy %s was changed, and does not limit all authors of SyncRules", name)
+	default:
+		r.ok(checkPolicy, "authors of SyncRules need the permissions that the hub uses for them")
 	}
 }
 

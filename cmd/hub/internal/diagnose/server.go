@@ -104,11 +104,16 @@ type crd struct {
 	} `json:"spec"`
 }
 
-const crdName = "clusters." + hubv1.GroupName
+// The resources of ReadCRD.
+const (
+	ClusterResource  = "clusters"
+	SyncRuleResource = "syncrules"
+)
 
-// ReadCRD reads the CRD of Clusters. The error matches apierrors.IsNotFound if there is none.
-func ReadCRD(ctx context.Context, hub *access.Cluster) (CRD, error) {
+// ReadCRD reads the CRD of a resource of the hub. The error matches apierrors.IsNotFound if there is none.
+func ReadCRD(ctx context.Context, hub *access.Cluster, resource string) (CRD, error) {
 	var state CRD
+	crdName := resource + "." + hubv1.GroupName
 	result := hub.REST.Get().AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"+crdName).
 		SetHeader("Accept", "application/json").Do(ctx)
 	if err := result.Error(); err != nil {
@@ -122,7 +127,7 @@ func ReadCRD(ctx context.Context, hub *access.Cluster) (CRD, error) {
 	if err := json.Unmarshal(data, &theirs); err != nil {
 		return state, fmt.Errorf("read the CRD %s: %w", crdName, err)
 	}
-	file, err := config.CRDs.ReadFile("crd/" + hubv1.GroupName + "_clusters.yaml")
+	file, err := config.CRDs.ReadFile("crd/" + hubv1.GroupName + "_" + resource + ".yaml")
 	if err != nil {
 		return state, fmt.Errorf("%w: %w", errNoCRD, err)
 	}

@@ -42,6 +42,9 @@ type Account struct {
 	Rules []rbacv1.PolicyRule
 	// Renews lets the account request tokens, so that the hub can renew its own.
 	Renews bool
+	// Aggregates has a second role with all permissions of roles with the label hubv1.LabelAggregateToSync, which the owner of the remote
+	// makes for rules of the module sync.
+	Aggregates bool
 	// Rehearses is for an account that a policy limits to dry runs. Renewer is that of the hub, as namespace/name, which may request
 	// tokens for it; empty for none.
 	Rehearses bool
@@ -83,6 +86,9 @@ func (a Account) objects() []client.Object {
 			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: a.Name},
 		},
 	}
+	if a.Aggregates {
+		all = append(all, a.aggregated(subjects)...)
+	}
 	renews := []rbacv1.PolicyRule{{
 		APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, ResourceNames: []string{a.Name}, Verbs: []string{verbCreate},
 	}}
@@ -100,6 +106,24 @@ func (a Account) objects() []client.Object {
 			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: a.Name},
 		},
 	)
+}
+
+// aggregated has a name of its own: rules in an aggregated role are lost.
+func (a Account) aggregated(subjects []rbacv1.Subject) []client.Object {
+	meta := a.meta("")
+	meta.Name += "-sync"
+	kind := func(kind string) metav1.TypeMeta {
+		return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind}
+	}
+	return []client.Object{
+		&rbacv1.ClusterRole{TypeMeta: kind("ClusterRole"), ObjectMeta: meta, AggregationRule: &rbacv1.AggregationRule{
+			ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{hubv1.LabelAggregateToSync: "true"}}},
+		}},
+		&rbacv1.ClusterRoleBinding{
+			TypeMeta: kind("ClusterRoleBinding"), ObjectMeta: meta, Subjects: subjects,
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name},
+		},
+	}
 }
 
 func (a Account) rights() []access.Right {
@@ -141,8 +165,9 @@ func Rules() []rbacv1.PolicyRule {
 	}
 }
 
-// requireRights names what the administrator lacks; without the verbs escalate and bind also the account's permissions.
-func (a Account) requireRights(ctx context.Context, remote *access.Cluster) error {
+// requireRights names what the administrator lacks; without the verbs escalate and bind also the account's permissions. Only an
+// administrator with them may make a role that aggregates others.
+func (a *Account) requireRights(ctx context.Context, remote *access.Cluster) error {
 	wanted := a.rights()
 	over, err := remote.Lacks(ctx, []access.Right{
 		{Verb: "escalate", Group: rbacv1.GroupName, Resource: clusterRoles},
@@ -152,7 +177,7 @@ func (a Account) requireRights(ctx context.Context, remote *access.Cluster) erro
 		return err
 	}
 	if len(over) > 0 {
-		wanted = append(wanted, access.RightsOf(a.Rules)...)
+		wanted, a.Aggregates = append(wanted, access.RightsOf(a.Rules)...), false
 	}
 	return remote.Require(ctx, wanted)
 }
@@ -195,8 +220,12 @@ func (a Account) makeOne(ctx context.Context, remote *access.Cluster, desired cl
 	if err := a.check(remote, found, what); err != nil {
 		return err
 	}
-	switch desired.(type) {
-	case *rbacv1.ClusterRole, *rbacv1.Role, *admissionv1.ValidatingAdmissionPolicy: // Only these can be out of date.
+	switch role := desired.(type) {
+	case *rbacv1.ClusterRole:
+		if role.AggregationRule != nil {
+			return nil // An update would take all permissions away for a moment.
+		}
+	case *rbacv1.Role, *admissionv1.ValidatingAdmissionPolicy: // Only these can be out of date.
 	default:
 		return nil
 	}
@@ -227,8 +256,8 @@ func (a Account) check(remote *access.Cluster, found client.Object, what string)
 func (a Account) remove(ctx context.Context, remote *access.Cluster) ([]string, error) {
 	var removed []string
 	var errs []error
-	a.Renews = true        // The account may have the role for renewal.
-	objects := a.objects() // the permissions go before the user,
+	a.Renews, a.Aggregates = true, !a.Rehearses // The account may have the roles for these.
+	objects := a.objects()                      // the permissions go before the user,
 	if a.Rehearses {
 		objects = a.policyLast() // and the policy after both
 	}

@@ -100,9 +100,9 @@ func readRecord(ctx context.Context, hub *access.Cluster, key client.ObjectKey) 
 func accountIn(secret *corev1.Secret) (Account, bool) {
 	namespace, name, ok := strings.Cut(secret.Annotations[annotationAccount], "/")
 	_, renews := secret.Annotations[hubv1.AnnotationRenewToken]
+	rehearses := secret.Namespace == roles.RehearsalNamespace
 	return Account{
-		Namespace: namespace, Name: name, Owner: secret.Annotations[annotationOwner], Renews: renews,
-		Rehearses: secret.Namespace == roles.RehearsalNamespace,
+		Namespace: namespace, Name: name, Owner: secret.Annotations[annotationOwner], Renews: renews, Aggregates: !rehearses, Rehearses: rehearses,
 	}, ok
 }
 

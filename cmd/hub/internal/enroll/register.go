@@ -92,7 +92,7 @@ func (r *Registration) Prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	r.Account.Renews = r.Token == Requested && !r.Rehearsal
+	r.Account.Renews, r.Account.Aggregates = r.Token == Requested && !r.Rehearsal, !r.Rehearsal
 	warning, err := judge(r.secretFor(token{value: placeholder}).Data, OptionsOf(r.clusterFor().Spec), r.Policy)
 	if err != nil {
 		return err
@@ -208,6 +208,10 @@ func (r *Registration) RequireRights(ctx context.Context) error {
 		return hub
 	}
 	err := errors.Join(hub, r.Account.requireRights(ctx, r.Remote))
+	if err == nil && !r.Rehearsal && !r.Account.Aggregates {
+		r.Terminal.Warn("without the verbs escalate and bind you cannot make a role that aggregates others: bind the roles of rules of sync to %s/%s yourself",
+			r.Account.Namespace, r.Account.Name)
+	}
 	if r.Agent != nil {
 		err = errors.Join(err, r.Remote.Require(ctx, r.Agent.rights()))
 	}

@@ -39,6 +39,7 @@ func Describe(ctx context.Context, hub *access.Cluster, name string) (*output.No
 	describeSpec(root, &cluster)
 	describeConditions(root, cluster.Status.Conditions)
 	describeModules(root, &cluster)
+	describeRemains(root, cluster.Status.Remains)
 	return root, describeEvents(ctx, root, hub, &cluster)
 }
 
@@ -125,6 +126,18 @@ func describeModules(root *output.Node, c *hubv1.Cluster) {
 	for _, m := range c.Status.Modules {
 		mark := markOfState(m.State)
 		describeControllers(node.Add(&mark, "%-18s %s", m.Name, why(m.State, m.Reason, m.Message)), m.Controllers)
+	}
+}
+
+// describeRemains adds what deleted rules have left in a remote that was away.
+func describeRemains(root *output.Node, all []hubv1.SyncRemains) {
+	if len(all) == 0 {
+		return
+	}
+	node := root.Add(nil, "Remains of deleted SyncRules, until the remote returns")
+	mark := output.Warning()
+	for _, one := range all {
+		node.Add(&mark, "%-18s copies of %s from %s, deletionPolicy %s", one.Rule, one.Kind.Kind, one.From, one.Policy)
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"slices"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -79,14 +79,22 @@ func order(object *unstructured.Unstructured) int {
 	return 1
 }
 
-// manifests returns the CRD and the objects of config/install.
+// manifests returns the CRDs and the objects of config/install.
 func manifests() ([]*unstructured.Unstructured, error) {
-	crd, err := config.CRDs.ReadFile("crd/" + hubv1.GroupName + "_clusters.yaml")
+	crds, err := fs.Glob(config.CRDs, "crd/*.yaml")
 	if err != nil {
 		return nil, err
 	}
+	var all [][]byte
+	for _, file := range crds {
+		crd, err := config.CRDs.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, crd)
+	}
 	var objects []*unstructured.Unstructured
-	decoder := utilyaml.NewYAMLToJSONDecoder(io.MultiReader(bytes.NewReader(crd), strings.NewReader("\n---\n"), bytes.NewReader(config.Installation)))
+	decoder := utilyaml.NewYAMLToJSONDecoder(bytes.NewReader(bytes.Join(append(all, config.Installation), []byte("\n---\n"))))
 	for {
 		object := &unstructured.Unstructured{}
 		switch err := decoder.Decode(&object.Object); {

@@ -3,10 +3,8 @@
 package tests
 
 import (
-	"encoding/json"
-	"io"
+	"context"
 	"net/netip"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,14 +15,14 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/enroll"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/objectsync"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/e2e/fleet/pool"
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
-	"github.com/clusterfx/clusterfx/registry/moduleconfig"
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
 const edge = "edge"
@@ -33,10 +31,10 @@ const edge = "edge"
 type twoClusters struct {
 	t           *testing.T
 	hub, remote *access.Cluster
-	fleet       objectsync.Fleet
+	diff        objectsync.Diff
 }
 
-func newTwoClusters(t *testing.T, all ...rules.Rule) *twoClusters {
+func newTwoClusters(t *testing.T, r rules.Rule) *twoClusters {
 	t.Helper()
 	hub, remote := fleettest.Borrow(t, pool.Hub), fleettest.Borrow(t, pool.Remote)
 	s := &twoClusters{t: t, hub: reach(t, hub), remote: reach(t, remote)}
@@ -53,8 +51,11 @@ func newTwoClusters(t *testing.T, all ...rules.Rule) *twoClusters {
 		ObjectMeta: metav1.ObjectMeta{Name: edge},
 		Spec:       hubv1.ClusterSpec{KubeconfigSecretRef: hubv1.KubeconfigSecretRef{Name: edge, Key: "kubeconfig"}},
 	})
-	s.fleet = objectsync.Fleet{Hub: s.hub, Namespace: hubv1.DefaultNamespace, HubID: hubID, Config: configOf(t, all...), UserAgent: "test"}
-	s.fleet.Policy.AllowCIDRs = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	place := enroll.Place{Hub: s.hub, Namespace: hubv1.DefaultNamespace}
+	policy := kubeconfig.Policy{AllowCIDRs: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
+	s.diff = objectsync.Diff{Hub: s.hub, HubID: hubID, Rule: r, Reach: func(ctx context.Context, c *hubv1.Cluster) (*access.Cluster, func(), error) {
+		return place.Reach(ctx, c, policy, "test")
+	}}
 	return s
 }
 
@@ -65,23 +66,14 @@ func reach(t *testing.T, c *fleet.Cluster) *access.Cluster {
 	return reached
 }
 
-func configOf(t *testing.T, all ...rules.Rule) objectsync.Config {
-	t.Helper()
-	text, err := json.Marshal(rules.Config{Rules: all})
-	must(t, err)
-	config, err := objectsync.ConfigOf([]moduleconfig.Config{{Name: objectsync.Module, Config: text}})
-	must(t, err)
-	return config
-}
-
 func (s *twoClusters) create(in *access.Cluster, obj client.Object) {
 	s.t.Helper()
 	must(s.t, in.Create(s.t.Context(), obj))
 }
 
-func (s *twoClusters) original(in *access.Cluster, namespace, name string, finalizers ...string) *corev1.ConfigMap {
+func (s *twoClusters) original(in *access.Cluster, namespace, name string) *corev1.ConfigMap {
 	s.t.Helper()
-	made := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Finalizers: finalizers}}
+	made := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	s.create(in, made)
 	return made
 }
@@ -103,19 +95,6 @@ func copyOf(t *testing.T, r rules.Rule, cluster string, of *corev1.ConfigMap) *c
 	}}
 }
 
-func (s *twoClusters) names(in *access.Cluster, namespace string) []string {
-	s.t.Helper()
-	var list corev1.ConfigMapList
-	must(s.t, in.List(s.t.Context(), &list, client.InNamespace(namespace)))
-	var names []string
-	for _, one := range list.Items {
-		if one.Name != "kube-root-ca.crt" {
-			names = append(names, one.Name)
-		}
-	}
-	return names
-}
-
 func (s *twoClusters) versions() map[string]string {
 	s.t.Helper()
 	var list corev1.ConfigMapList
@@ -127,28 +106,9 @@ func (s *twoClusters) versions() map[string]string {
 	return versions
 }
 
-// terminal returns a terminal, and what is written to it as errors.
-func terminal() (*output.Terminal, *strings.Builder) {
-	text := &strings.Builder{}
-	return output.NewTerminal(strings.NewReader(""), io.Discard, text), text
-}
-
 func pull() rules.Rule {
 	return rules.Rule{
 		Name: "pull", From: rules.FromHub, Kind: rules.Kind{APIVersion: "v1", Kind: "ConfigMap"},
 		Namespaces: rules.Namespaces{Names: []string{"source"}}, To: rules.To{Names: rules.Translated, Namespace: "target"},
 	}
-}
-
-func push() rules.Rule {
-	r := pull()
-	r.Name, r.From = "push", rules.FromRemote
-	return r
-}
-
-// tenants is a rule from the hub with a namespace for each cluster.
-func tenants() rules.Rule {
-	r := pull()
-	r.Name, r.Namespaces = "tenants", rules.Namespaces{Template: "for-{{cluster}}"}
-	return r
 }

@@ -36,6 +36,8 @@ type Memory struct {
 	failures map[types.NamespacedName]int
 	// digests of the last writes
 	written map[types.NamespacedName]Write
+	// copies at an earlier address, by upstream object
+	former map[types.NamespacedName]sets.Set[types.NamespacedName]
 }
 
 // New returns an empty Memory.
@@ -49,6 +51,7 @@ func New() *Memory {
 		own:     map[types.NamespacedName]types.UID{},
 		alive:   map[types.NamespacedName]living{},
 		told:    map[string]time.Time{},
+		former:  map[types.NamespacedName]sets.Set[types.NamespacedName]{},
 		seed:    maphash.MakeSeed(),
 		written: map[types.NamespacedName]Write{}, failures: map[types.NamespacedName]int{},
 	}
@@ -261,6 +264,39 @@ func (m *Memory) Wrote(up types.NamespacedName, change func(*Write)) {
 	one := m.written[up]
 	change(&one)
 	m.written[up] = one
+}
+
+// Former records a copy at an earlier address, until Left.
+func (m *Memory) Former(up, down types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.former[up] == nil {
+		m.former[up] = sets.New[types.NamespacedName]()
+	}
+	m.former[up].Insert(down)
+}
+
+// Left records that such a copy has gone.
+func (m *Memory) Left(up, down types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if delete(m.former[up], down); len(m.former[up]) == 0 {
+		delete(m.former, up)
+	}
+}
+
+// FormersOf returns the copies at earlier addresses.
+func (m *Memory) FormersOf(up types.NamespacedName) []types.NamespacedName {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.former[up].UnsortedList()
+}
+
+// Formers returns the number of originals with such copies.
+func (m *Memory) Formers() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.former)
 }
 
 // Failed counts a refused write, or ends the count, and returns it.

@@ -37,6 +37,9 @@ type ClusterStatusApplyConfiguration struct {
 	Tunnel *TunnelStatusApplyConfiguration `json:"tunnel,omitempty"`
 	// inventory has the counts of the inventory module for the remote. The module writes it with its own field manager.
 	Inventory *InventoryStatusApplyConfiguration `json:"inventory,omitempty"`
+	// remains are rules that were deleted while the remote could not be told. What they left there is dealt with when it returns,
+	// without evidence of its own, and forgotten with the Cluster. The module sync writes them with its own field manager.
+	Remains []SyncRemainsApplyConfiguration `json:"remains,omitempty"`
 }
 
 // ClusterStatusApplyConfiguration constructs a declarative configuration of the ClusterStatus type for use with
@@ -140,5 +143,18 @@ func (b *ClusterStatusApplyConfiguration) WithTunnel(value *TunnelStatusApplyCon
 // If called multiple times, the Inventory field is set to the value of the last call.
 func (b *ClusterStatusApplyConfiguration) WithInventory(value *InventoryStatusApplyConfiguration) *ClusterStatusApplyConfiguration {
 	b.Inventory = value
+	return b
+}
+
+// WithRemains adds the given value to the Remains field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Remains field.
+func (b *ClusterStatusApplyConfiguration) WithRemains(values ...*SyncRemainsApplyConfiguration) *ClusterStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithRemains")
+		}
+		b.Remains = append(b.Remains, *values[i])
+	}
 	return b
 }

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objectsync
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/internal/evidence"
+	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
+	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
+	"github.com/clusterfx/clusterfx/registry/deletes"
+)
+
+// endRule deals with what a rule that is being deleted has made in the remote of an app, or from there: its copies, by the
+// deletionPolicy. It is called again until it returns nil, while nothing else of the rule works. A definition of SyncRules that is
+// being deleted takes all rules with it, and is no reason to touch a copy: then the error matches evidence.ErrNone.
+func endRule(ctx context.Context, p Params, r rules.Rule, terminating *hubv1.SyncRule) error {
+	hub := evidence.Place{Reader: p.HubClient, Mapper: p.HubClient.RESTMapper()}
+	if err := hub.OnPurpose(ctx, hubv1.GroupVersion.WithKind("SyncRule"), terminating); err != nil {
+		return fmt.Errorf("judge the deletion of rule %s: %w", r.Name, err)
+	}
+	return newCleaner(p, r).endCopies(deletes.OnPurpose(ctx, deletes.Terminating(terminating)))
+}
+
+// endCopies is declared if the context says why.
+func (c cleaner) endCopies(ctx context.Context) error {
+	if c.rule.DeletionPolicy == rules.Delete {
+		return c.eachCopy(ctx, c.remove)
+	}
+	return c.eachCopy(ctx, c.keep)
+}
+
+// keep replaces the label of a copy by an annotation.
+func (c cleaner) keep(ctx context.Context, one *metav1.PartialObjectMetadata) error {
+	keys := c.rule.Identity(c.at).Keys()
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": one.UID, "resourceVersion": one.ResourceVersion,
+		"labels": map[string]any{keys.ManagedBy: nil}, "annotations": map[string]any{hubv1.AnnotationKeptBy: c.rule.KeptBy(c.at)},
+	}})
+	if err != nil {
+		return err
+	}
+	target := &metav1.PartialObjectMetadata{}
+	target.SetGroupVersionKind(one.GroupVersionKind())
+	target.Namespace, target.Name = one.Namespace, one.Name
+	err = c.target.Patch(ctx, target, client.RawPatch(types.MergePatchType, patch))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("mark the kept copy %s: %w", client.ObjectKeyFromObject(one), err)
+	}
+	return nil
+}
+
+func (c cleaner) remove(ctx context.Context, one *metav1.PartialObjectMetadata) error {
+	return client.IgnoreNotFound(c.target.Delete(ctx, one, client.Preconditions{UID: &one.UID, ResourceVersion: &one.ResourceVersion}))
+}
+
+// eachCopy lists in the hub only namespaces in which the rule works, and in a remote that allows no more, too.
+func (c cleaner) eachCopy(ctx context.Context, f func(context.Context, *metav1.PartialObjectMetadata) error) error {
+	if c.rule.From == rules.FromHub {
+		err := c.eachCopyIn(ctx, []string{metav1.NamespaceAll}, f)
+		if known := c.rule.TargetNamespaces(c.at.Cluster); apierrors.IsForbidden(err) && len(known) > 0 {
+			return c.eachCopyIn(ctx, known, f)
+		}
+		return err
+	}
+	if known := c.rule.HubNamespaces(); len(known) > 0 {
+		return c.eachCopyIn(ctx, known, f)
+	}
+	return c.eachCopyIn(ctx, []string{metav1.NamespaceAll}, f)
+}
+
+func (c cleaner) eachCopyIn(
+	ctx context.Context, namespaces []string, f func(context.Context, *metav1.PartialObjectMetadata) error,
+) error {
+	copies := client.MatchingLabels{c.rule.Identity(c.at).Keys().ManagedBy: c.rule.Tenant(c.at)}
+	var all []error
+	for _, namespace := range namespaces {
+		in := []client.ListOption{copies, client.InNamespace(namespace)}
+		all = append(all, c.each(ctx, in, func(one *metav1.PartialObjectMetadata) error {
+			if !translate.IsCopy(one) {
+				return nil
+			}
+			return f(ctx, one)
+		}))
+	}
+	return errors.Join(all...)
+}

@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objectsync
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
+	"github.com/clusterfx/clusterfx/reconcilers/syncer"
+	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/hubobjects"
+)
+
+const (
+	// lackAgain, up to a quarter more, is when a rule is tried again that lacks something.
+	lackAgain = 20 * time.Second
+	kindAgain = 10 * time.Second
+	// A rule that is edited is followed when it has not changed for editQuiet, at the latest after editWait.
+	editQuiet = time.Second
+	editWait  = 30 * time.Second
+	// unneededFor is how long an informer of a remote stays that no rule needs.
+	unneededFor = time.Minute
+	tidyEvery   = 5 * time.Second
+	// ruleWorkers set up rules of one remote.
+	ruleWorkers = 4
+)
+
+// SetUp follows the SyncRules of the hub in the app of a remote.
+func SetUp(p Params) error {
+	metrics, err := syncer.NewMetrics(p.Metrics)
+	if err != nil {
+		return err
+	}
+	return errors.Join(p.Manager.Add(newEngine(p, metrics)), p.Manager.Add(&remains{params: p}))
+}
+
+// engine is the remote part in one app: it has an entry for each rule that works there. A rule that lacks something, or fails, affects
+// its entry only.
+type engine struct {
+	params      Params
+	cluster     string
+	shared      *shared
+	statuses    *rate.Limiter   // limits the writes of status of all rules
+	metrics     *syncer.Metrics // of all rules
+	hub, remote *registry.Reviews
+	rules       *hubobjects.Objects // set by Start
+	ctx         context.Context     //nolint:containedctx // Of Start: the life of all entries.
+	running     sync.WaitGroup      // goroutines of entries
+
+	mu      sync.Mutex // protects the fields; held for a few instructions
+	queue   workqueue.TypedRateLimitingInterface[reconcile.Request]
+	entries map[string]*entry
+	edits   map[string]edit
+	looked  map[string]int64 // the generation of rules that do not select the Cluster and have no copies there
+	tables  map[tableKey]*table
+	used    map[need]time.Time // when a rule last needed it
+}
+
+// edit is a change of a rule that is not followed yet.
+type edit struct {
+	generation  int64
+	first, last time.Time
+}
+
+func newEngine(p Params, metrics *syncer.Metrics) *engine {
+	return &engine{
+		params: p, cluster: string(p.Name), shared: p.Shared, statuses: syncer.NewStatusLimiter(), metrics: metrics,
+		hub: registry.NewReviews(p.HubClient), remote: registry.NewReviews(p.Client),
+		entries: map[string]*entry{}, edits: map[string]edit{}, looked: map[string]int64{}, tables: map[tableKey]*table{},
+		used: map[need]time.Time{},
+	}
+}
+
+// Start owns the entries: it returns when they have ended.
+func (e *engine) Start(ctx context.Context) error {
+	e.ctx = ctx
+	defer e.stop()
+	if !e.awaitRules(ctx) {
+		return nil
+	}
+	err := registry.ControllerManagedBy(e.params.Manager).Named("sync-rules").
+		WithOptions(controller.Options{MaxConcurrentReconciles: ruleWorkers}).
+		WatchesRawSource(e.rules.Requests()).
+		WatchesRawSource(registry.Changed(e.params.Facts, e.all)).
+		WatchesRawSource(source.Func(e.begin)).
+		Complete(e)
+	if err != nil {
+		return err
+	}
+	wait.UntilWithContext(ctx, e.tidy, tidyEvery)
+	return nil
+}
+
+// awaitRules waits for the definition of SyncRules, without which a hub works but for this module.
+func (e *engine) awaitRules(ctx context.Context) bool {
+	told := false
+	err := wait.PollUntilContextCancel(ctx, kindAgain, true, func(context.Context) (ok bool, err error) {
+		e.rules, err = e.params.HubObjects.Watch(hubobjects.Selection{Object: &hubv1.SyncRule{}, Route: hubobjects.All()})
+		if err != nil && !told {
+			e.params.Logger.Error(err, "Failed to watch SyncRules; the hub tries again")
+			told = true
+		}
+		return err == nil, nil
+	})
+	return err == nil
+}
+
+func (e *engine) begin(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.queue = queue
+	return nil
+}
+
+// again requests a rule.
+func (e *engine) again(rule string) {
+	e.mu.Lock()
+	queue := e.queue
+	e.mu.Unlock()
+	if queue != nil {
+		queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: rule}})
+	}
+}
+
+// all requests every rule, since the labels of the Cluster have changed, and the originals of those with patches.
+func (e *engine) all(ctx context.Context) []reconcile.Request {
+	e.mu.Lock()
+	entries := slices.Collect(maps.Values(e.entries))
+	e.mu.Unlock()
+	for _, one := range entries {
+		one.relabelled(ctx)
+	}
+	var list hubv1.SyncRuleList
+	if err := e.rules.List(ctx, &list); err != nil {
+		e.params.Logger.Error(err, "Failed to list the SyncRules after a change of labels")
+		return nil
+	}
+	requests := make([]reconcile.Request, 0, len(list.Items))
+	for i := range list.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+	}
+	return requests
+}
+
+func (e *engine) stop() {
+	e.mu.Lock()
+	all := slices.Collect(maps.Values(e.entries))
+	clear(e.entries)
+	e.mu.Unlock()
+	for _, one := range all {
+		one.stop()
+	}
+	e.running.Wait()
+}
+
+// Reconcile makes an entry follow its rule.
+func (e *engine) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	found := &hubv1.SyncRule{}
+	err := e.rules.Get(ctx, req.NamespacedName, found)
+	if client.IgnoreNotFound(err) != nil {
+		return reconcile.Result{}, err
+	}
+	if err != nil { // It was not seen to end: nobody knows what is meant for its copies, so they stay.
+		e.forget(req.Name)
+		return reconcile.Result{}, nil
+	}
+	if !controllerutil.ContainsFinalizer(found, hubv1.FinalizerSyncRule) { // Its end could be missed. It is about to have one, or has ended.
+		return reconcile.Result{}, nil
+	}
+	rule, err := e.compile(found)
+	if err != nil {
+		e.replace(req.Name, nil)
+		e.shared.reports.set(req.Name, e.cluster, report{Generation: found.Generation})
+		return reconcile.Result{}, nil // The condition Valid says why.
+	}
+	if rule.IsTerminating {
+		return e.end(ctx, rule, found)
+	}
+	now := e.entry(req.Name)
+	if wait := e.editedFor(now, rule, time.Now()); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil
+	}
+	allowed, _ := strconv.ParseInt(found.Annotations[hubv1.AnnotationAllowHeld], 10, 64) // What is no number allows nothing.
+	selected := rule.SelectsCluster(e.params.Labels())
+	if now != nil && now.isFor(rule, !selected) {
+		return e.keep(ctx, now, allowed)
+	}
+	if !selected {
+		if left, err := e.hasCopies(ctx, rule); err != nil || !left {
+			e.replace(req.Name, nil)
+			e.shared.reports.forget(req.Name, e.cluster)
+			return reconcile.Result{}, err
+		}
+	}
+	return e.follow(ctx, rule, !selected, allowed)
+}
+
+// editedFor returns how long to wait, since a rule may be edited many times.
+func (e *engine) editedFor(now *entry, rule rules.Rule, at time.Time) time.Duration {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if now == nil || now.UID != rule.UID || now.Generation >= rule.Generation {
+		delete(e.edits, rule.Name)
+		return 0
+	}
+	one := e.edits[rule.Name]
+	if one.generation == 0 {
+		one.first = at
+	}
+	if one.generation != rule.Generation {
+		one.generation, one.last = rule.Generation, at
+	}
+	e.edits[rule.Name] = one
+	wait := min(editQuiet-at.Sub(one.last), editWait-at.Sub(one.first))
+	if wait <= 0 {
+		delete(e.edits, rule.Name)
+	}
+	return wait
+}
+
+// keep looks after an entry that follows its rule, or lacks something.
+func (e *engine) keep(ctx context.Context, now *entry, allowed int64) (reconcile.Result, error) {
+	if now.allow(allowed) {
+		now.requestProblems()
+	}
+	switch {
+	case now.lacks():
+		if wait := lackAgain - time.Since(now.began); wait > 0 { // An event of the rule, such as a write of its status.
+			return reconcile.Result{RequeueAfter: wait}, nil
+		}
+		return e.follow(ctx, now.Rule, now.drains, allowed)
+	case now.drains && now.isDrained():
+		e.replace(now.Name, nil)
+		e.note(now.Name, now.Generation)
+		e.shared.reports.forget(now.Name, e.cluster)
+		return reconcile.Result{}, nil
+	case !now.takeRecheck():
+		return reconcile.Result{}, nil
+	}
+	problems, err := now.check(ctx, true)
+	if err != nil {
+		now.askRecheck()
+		return reconcile.Result{RequeueAfter: wait.Jitter(lackAgain, 0.25)}, nil //nolint:nilerr // The API server does not tell.
+	}
+	if len(problems) > 0 {
+		return e.lack(now, problems), nil
+	}
+	return reconcile.Result{}, nil
+}
+
+// follow replaces the entry of a rule.
+func (e *engine) follow(ctx context.Context, rule rules.Rule, drains bool, allowed int64) (reconcile.Result, error) {
+	next := newEntry(e, rule, drains)
+	next.allow(allowed)
+	next.follows(e.entry(rule.Name))
+	problems, err := next.check(ctx, false)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if len(problems) == 0 {
+		if err = next.open(ctx); err != nil {
+			next.close()
+			return reconcile.Result{}, err
+		}
+	}
+	if len(problems) > 0 {
+		next.close()
+		return e.lack(next, problems), nil
+	}
+	e.replace(rule.Name, next)
+	next.run()
+	return reconcile.Result{}, nil
+}
+
+// lack stops the entry, and nothing else. It is tried again when it could have changed, at the latest after a time.
+func (e *engine) lack(next *entry, problems map[hubv1.SyncProblemReason]string) reconcile.Result {
+	idle := newEntry(e, next.Rule, next.drains)
+	idle.earlier = next.earlier
+	idle.lacking = problems
+	idle.close()
+	e.replace(next.Name, idle)
+	e.release(next)
+	e.shared.reports.set(next.Name, e.cluster, report{Generation: next.Generation, Problems: problems})
+	return reconcile.Result{RequeueAfter: wait.Jitter(lackAgain, 0.25)}
+}
+
+func (e *engine) entry(rule string) *entry {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.entries[rule]
+}
+
+// replace ends the entry before. next may be nil.
+func (e *engine) replace(rule string, next *entry) {
+	e.mu.Lock()
+	before := e.entries[rule]
+	if next == nil {
+		delete(e.entries, rule)
+	} else {
+		e.entries[rule] = next
+	}
+	e.mu.Unlock()
+	if before != nil && before != next {
+		before.stop()
+	}
+	if next != nil && !next.lacks() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		for _, n := range next.needs() {
+			e.used[n] = time.Now()
+		}
+	}
+}
+
+// forget ends the entry of a rule that does not exist.
+func (e *engine) forget(rule string) {
+	e.replace(rule, nil)
+	e.mu.Lock()
+	delete(e.edits, rule)
+	delete(e.looked, rule)
+	e.mu.Unlock()
+	e.shared.reports.forget(rule, e.cluster)
+}
+
+func (e *engine) note(rule string, generation int64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.looked[rule] = generation
+}
+
+// end deals with what a rule that is being deleted has made.
+func (e *engine) end(ctx context.Context, rule rules.Rule, found *hubv1.SyncRule) (reconcile.Result, error) {
+	e.replace(rule.Name, nil)
+	err := endRule(ctx, e.params, rule, found)
+	e.shared.reports.set(rule.Name, e.cluster, report{Generation: rule.Generation, Ended: err == nil})
+	return reconcile.Result{}, err
+}
+
+func (e *engine) compile(found *hubv1.SyncRule) (rules.Rule, error) {
+	rule, err := e.shared.rules.Compile(found)
+	if err != nil || rule.IsTerminating {
+		return rule, err
+	}
+	return rule, e.params.Config.Allow.Check(rule)
+}

@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objectsync
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
+	"github.com/clusterfx/clusterfx/reconcilers/syncer"
+	"github.com/clusterfx/clusterfx/registry/deletes"
+	"github.com/clusterfx/clusterfx/registry/hubobjects"
+	"github.com/clusterfx/clusterfx/registry/rbac"
+)
+
+// entry is a rule in one app, in one generation. It has no goroutine but that of its source in the hub.
+type entry struct {
+	rules.Rule
+	engine *engine
+	params Params
+	// drains: the rule does not select the Cluster any more, and only gives up what it has made.
+	drains  bool
+	lacking map[hubv1.SyncProblemReason]string // what keeps it from working; set before others see the entry
+	began   time.Time
+	allowed atomic.Int64 // the generation whose held deletes are allowed
+
+	ctx    context.Context //nolint:containedctx // The life of the entry.
+	cancel context.CancelFunc
+
+	hubRules []rbac.NamespacedRules // what the rule needs in the hub, set by check
+	earlier  []string               // namespaces of copies in the hub in earlier generations
+
+	// Set by open.
+	patcher patcher
+	limit   *limit // nil for rules from the hub
+	pair    *syncer.Pair
+	opened  *syncer.Opened
+	table   *table
+	more    []source.TypedSource[reconcile.Request]
+	// For a rule from the hub: the Namespaces that it selects, and originals that are requested all together.
+	namespaces, originals *hubobjects.Objects
+
+	live liveness
+
+	mu      sync.Mutex // protects the fields; held for a few instructions
+	free    sync.Cond  // nothing is in work
+	inWork  int
+	parked  map[types.NamespacedName]struct{}
+	first   map[types.NamespacedName]struct{} // requests of the first pass; nil after it
+	unready int                               // sources without their initial objects
+	seen    map[types.NamespacedName]struct{} // the selected originals
+	trouble map[hubv1.SyncProblemReason]map[types.NamespacedName]struct{}
+	recheck bool // an API server has refused something
+	checked time.Time
+}
+
+// recheckAfter is the least time between two reviews of an entry that works.
+const recheckAfter = 10 * time.Second
+
+func newEntry(e *engine, r rules.Rule, drains bool) *entry {
+	one := &entry{
+		Rule: r, engine: e, params: e.params, drains: drains, began: time.Now(),
+		parked: map[types.NamespacedName]struct{}{}, first: map[types.NamespacedName]struct{}{},
+		seen: map[types.NamespacedName]struct{}{}, trouble: map[hubv1.SyncProblemReason]map[types.NamespacedName]struct{}{},
+	}
+	one.free.L = &one.mu
+	one.ctx, one.cancel = context.WithCancel(e.ctx)
+	return one
+}
+
+func (e *entry) isFor(r rules.Rule, drains bool) bool {
+	return e.UID == r.UID && e.Generation == r.Generation && e.drains == drains
+}
+
+func (e *entry) lacks() bool { return e.lacking != nil }
+
+// allow reports whether held deletes are allowed now that were not.
+func (e *entry) allow(generation int64) bool {
+	return e.allowed.Swap(generation) != generation && generation == e.Generation
+}
+
+// run starts the sources.
+func (e *entry) run() {
+	e.unready = len(e.opened.Sources)
+	e.table.put(e)
+	queue := entryQueue{e.table.queue, e}
+	ctx, cancel := context.WithCancel(e.table.ctx)
+	context.AfterFunc(e.ctx, cancel)
+	if e.From == rules.FromRemote && (len(e.earlier) > 0 || e.Generation > 1) {
+		e.engine.running.Go(func() { e.findMoved(ctx, queue) })
+	}
+	for _, one := range e.opened.Sources {
+		if err := one.Start(ctx, queue); err != nil {
+			e.engine.params.Logger.Error(err, "Failed to start a source of a rule", "rule", e.Name)
+			e.refused()
+			continue
+		}
+		e.engine.running.Go(func() {
+			if one.WaitForSync(ctx) == nil {
+				e.ready()
+			}
+		})
+	}
+	for _, one := range e.more {
+		if err := one.Start(ctx, queue); err != nil {
+			e.engine.params.Logger.Error(err, "Failed to start a source of a rule", "rule", e.Name)
+			e.refused()
+		}
+	}
+}
+
+// findMoved finds copies in the hub where an earlier generation has made them, which no watch delivers.
+func (e *entry) findMoved(ctx context.Context, queue entryQueue) {
+	named := e.HubNamespaces()
+	if len(named) == 0 {
+		return // All namespaces are watched.
+	}
+	keys := e.Identity(placeOf(e.params)).Keys()
+	list := func(namespace string) ([]client.Object, error) {
+		all := &unstructured.UnstructuredList{}
+		all.SetGroupVersionKind(e.GVK().GroupVersion().WithKind(e.Kind.Kind + "List"))
+		err := e.params.HubClient.List(ctx, all, client.MatchingLabels{keys.ManagedBy: e.Tenant(placeOf(e.params))}, client.InNamespace(namespace))
+		found := make([]client.Object, 0, len(all.Items))
+		for i := range all.Items {
+			found = append(found, &all.Items[i])
+		}
+		return found, err
+	}
+	found, err := list(metav1.NamespaceAll)
+	if apierrors.IsForbidden(err) { // Where the rule may not read any more, its copies stay.
+		for _, namespace := range e.earlier {
+			more, _ := list(namespace)
+			found = append(found, more...)
+		}
+		err = nil
+	}
+	if err != nil && ctx.Err() == nil {
+		e.params.Logger.Error(err, "Failed to look for copies at earlier addresses", "rule", e.Name)
+	}
+	for _, key := range e.opened.Moved(found) {
+		queue.Add(reconcile.Request{NamespacedName: key})
+	}
+}
+
+// follows takes over what is known of the generations before.
+func (e *entry) follows(before *entry) {
+	if before == nil {
+		return
+	}
+	e.earlier = slices.DeleteFunc(append(slices.Clone(before.earlier), before.HubNamespaces()...), func(namespace string) bool {
+		return slices.Contains(e.HubNamespaces(), namespace)
+	})
+}
+
+// stop returns when nothing of the entry is in work.
+func (e *entry) stop() {
+	e.close()
+	if e.table == nil {
+		return
+	}
+	e.table.drop(e)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for e.inWork > 0 {
+		e.free.Wait()
+	}
+}
+
+// close ends an entry that does not run.
+func (e *entry) close() {
+	e.cancel()
+	if e.pair != nil {
+		e.pair.Close()
+	}
+}
+
+// take reports whether a request may have a worker. Otherwise it has one when another request of the rule has given it back.
+func (e *entry) take(key types.NamespacedName) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.ctx.Err() != nil {
+		return false
+	}
+	if e.inWork >= workersOfRule {
+		e.parked[key] = struct{}{}
+		return false
+	}
+	delete(e.parked, key)
+	e.inWork++
+	return true
+}
+
+func (e *entry) give() (next types.NamespacedName, ok bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.inWork--; e.inWork == 0 {
+		e.free.Broadcast()
+	}
+	for next := range e.parked {
+		delete(e.parked, next)
+		return next, true
+	}
+	return next, false
+}
+
+func (e *entry) isParked(key types.NamespacedName) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	_, parked := e.parked[key]
+	return parked
+}
+
+// asked notes a request of the first pass.
+func (e *entry) asked(key types.NamespacedName) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.first != nil {
+		e.first[key] = struct{}{}
+	}
+}
+
+// done: an object that fails is a problem, and does not keep the first pass from its end.
+func (e *entry) done(key types.NamespacedName, _ error) {
+	e.mu.Lock()
+	delete(e.first, key)
+	e.endFirst()
+	e.mu.Unlock()
+	e.tell()
+}
+
+func (e *entry) ready() {
+	e.mu.Lock()
+	e.unready--
+	e.endFirst()
+	e.mu.Unlock()
+	e.tell()
+}
+
+// endFirst needs the lock.
+func (e *entry) endFirst() {
+	if e.unready == 0 && len(e.first) == 0 {
+		e.first = nil
+	}
+}
+
+func (e *entry) isDrained() bool {
+	e.mu.Lock()
+	followed := e.first == nil && e.inWork == 0 && len(e.parked) == 0
+	e.mu.Unlock()
+	return followed && e.opened != nil && e.opened.Copies() == 0
+}
+
+// report gets the outcome of each reconcile.
+func (e *entry) report(o syncer.Outcome) {
+	reason := reasonOf(o)
+	e.mu.Lock()
+	if o.Selected {
+		e.seen[o.Key] = struct{}{}
+	} else {
+		delete(e.seen, o.Key)
+	}
+	if reason != "" || o.Err == nil {
+		for known, keys := range e.trouble {
+			if delete(keys, o.Key); len(keys) == 0 {
+				delete(e.trouble, known)
+			}
+		}
+	}
+	if reason != "" {
+		if e.trouble[reason] == nil {
+			e.trouble[reason] = map[types.NamespacedName]struct{}{}
+		}
+		e.trouble[reason][o.Key] = struct{}{}
+	}
+	e.mu.Unlock()
+	if o.Refused {
+		e.refused()
+	}
+}
+
+func reasonOf(o syncer.Outcome) hubv1.SyncProblemReason {
+	switch o.Reason {
+	case syncer.ReasonNameConflict:
+		return hubv1.SyncConflict
+	case syncer.ReasonContended:
+		return hubv1.SyncContended
+	case syncer.ReasonRejected:
+		return hubv1.SyncRejected
+	case syncer.ReasonNamespaceMissing:
+		return hubv1.SyncNamespaceMissing
+	case syncer.ReasonStatusReduced, syncer.ReasonUndeclared:
+		return hubv1.SyncFieldNotDeclared
+	case reasonOverLimit:
+		return hubv1.SyncOverLimit
+	case rules.ReasonPatchFailed:
+		return hubv1.SyncPatchFailed
+	}
+	if deletes.IsHeld(o.Err) {
+		return hubv1.SyncHeld
+	}
+	return ""
+}
+
+// tell tells the hub part how far the rule is in this remote.
+func (e *entry) tell() {
+	if e.ctx.Err() != nil {
+		return
+	}
+	e.mu.Lock()
+	one := report{Generation: e.Generation, Following: e.first == nil, Originals: int64(len(e.seen)), Problems: map[hubv1.SyncProblemReason]string{}}
+	for reason, keys := range e.trouble {
+		for key := range keys {
+			one.Problems[reason] = key.String()
+			break
+		}
+	}
+	for key := range e.first {
+		if time.Since(e.began) > settled {
+			one.Problems[hubv1.SyncWaiting] = key.String()
+		}
+		break
+	}
+	e.mu.Unlock()
+	one.Copies = int64(e.opened.Copies())
+	e.engine.shared.reports.set(e.Name, e.engine.cluster, one)
+}
+
+// requestProblems requests the objects with held deletes again.
+func (e *entry) requestProblems() {
+	e.mu.Lock()
+	keys := maps.Clone(e.trouble[hubv1.SyncHeld])
+	e.mu.Unlock()
+	if e.table == nil {
+		return
+	}
+	for key := range keys {
+		e.table.queue.Add(request{e.Name, key})
+	}
+}
+
+// refused: an API server has refused a watch or a write, or lacks the kind.
+func (e *entry) refused() {
+	e.mu.Lock()
+	due := time.Since(e.checked) >= recheckAfter && !e.recheck
+	e.recheck = e.recheck || due
+	e.mu.Unlock()
+	if due {
+		e.engine.again(e.Name)
+	}
+}
+
+func (e *entry) askRecheck() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.recheck = true
+}
+
+func (e *entry) takeRecheck() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	asked := e.recheck
+	e.recheck, e.checked = false, time.Now()
+	return asked
+}
+
+// relabelled requests the originals of a rule whose patches depend on the labels of the Cluster.
+func (e *entry) relabelled(ctx context.Context) {
+	if len(e.Patches) == 0 || e.opened == nil || e.lacks() {
+		return
+	}
+	for _, one := range e.requestsIn(e.reader())(ctx, namespaceMetadata()) {
+		e.table.queue.Add(request{e.Name, one.NamespacedName})
+	}
+}

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objectsync
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	hubac "github.com/clusterfx/clusterfx/api/v1alpha1/applyconfiguration/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
+	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
+)
+
+const (
+	// reportEvery is the least time between two writes about one rule.
+	reportEvery = 10 * time.Second
+	lookEvery   = time.Second
+	// settling is how long a new process says nothing of rules that its apps do not follow yet, and patience that of a new generation.
+	settling = 15 * time.Second
+	patience = 3 * time.Second
+
+	maxProblemBytes = 6 << 10 // of one replica, so that those of some fit into 32 KiB
+	maxFieldManager = 128
+)
+
+// reporter writes what the apps of this replica say into the status of each rule.
+type reporter struct {
+	shared  *shared
+	params  ReplicaParams
+	list    func() []registry.Status // the remotes of this replica
+	began   time.Time
+	remotes atomic.Bool          // something has changed in a remote since the last look
+	written map[string]time.Time // of run
+	seen    map[string]seen      // of run
+}
+
+// seen is when the reporter first had a generation of a rule.
+type seen struct {
+	generation int64
+	at         time.Time
+}
+
+// SetUpReplica adds the reporter of this replica.
+func SetUpReplica(p ReplicaParams, s *shared) error {
+	r := &reporter{shared: s, params: p, list: p.Registry.List, began: time.Now(), written: map[string]time.Time{}, seen: map[string]seen{}}
+	return p.Manager.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		p.Registry.Follow(ctx, func(registry.Event) { r.remotes.Store(true) })
+		return r.run(ctx)
+	}))
+}
+
+func (r *reporter) run(ctx context.Context) error {
+	informer, err := r.params.Cache.GetInformer(ctx, &hubv1.SyncRule{})
+	if err != nil {
+		return fmt.Errorf("watch the rules: %w", err)
+	}
+	handlers, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: r.touch, UpdateFunc: func(_, now any) { r.touch(now) }, DeleteFunc: r.touch,
+	})
+	if err != nil {
+		return fmt.Errorf("watch the rules: %w", err)
+	}
+	defer func() { _ = informer.RemoveEventHandler(handlers) }() // The cache ends, too.
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	for pending := map[string]bool{}; ; {
+		r.look(ctx, pending)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+func (r *reporter) touch(object any) {
+	if gone, ok := object.(cache.DeletedFinalStateUnknown); ok {
+		object = gone.Obj
+	}
+	if rule, ok := object.(*hubv1.SyncRule); ok {
+		r.shared.reports.touch(rule.Name)
+	}
+}
+
+// look reports what is pending and due.
+func (r *reporter) look(ctx context.Context, pending map[string]bool) {
+	for name := range r.shared.reports.take() {
+		pending[name] = true
+	}
+	if r.remotes.Swap(false) {
+		var all hubv1.SyncRuleList
+		if err := r.params.Client.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
+			r.remotes.Store(true)
+		}
+		for i := range all.Items {
+			pending[all.Items[i].Name] = true
+		}
+	}
+	for name := range pending {
+		if time.Since(r.written[name]) < reportEvery {
+			continue
+		}
+		done, err := r.report(ctx, name)
+		if err != nil {
+			r.params.Logger.V(1).Info("Failed to report a rule", "rule", name, "error", err.Error())
+			r.written[name] = time.Now() // also of what has failed
+		}
+		if done {
+			delete(pending, name)
+		}
+	}
+}
+
+// report is done if the status says what the apps say.
+func (r *reporter) report(ctx context.Context, name string) (done bool, err error) {
+	var rule hubv1.SyncRule
+	if err := r.params.Client.Get(ctx, client.ObjectKey{Name: name}, &rule); err != nil {
+		if err = client.IgnoreNotFound(err); err == nil {
+			delete(r.written, name)
+			delete(r.seen, name)
+		}
+		return err == nil, err
+	}
+	if r.seen[name].generation != rule.Generation {
+		r.seen[name] = seen{rule.Generation, time.Now()}
+	}
+	wanted, isWhole := r.entryOf(&rule)
+	i := slices.IndexFunc(rule.Status.Replicas, func(one hubv1.SyncReplica) bool { return one.Name == r.params.Options.Replica })
+	switch {
+	case i < 0 && wanted == nil, i >= 0 && wanted != nil && equality.Semantic.DeepEqual(rule.Status.Replicas[i], *wanted):
+		return true, nil
+	case !isWhole && (time.Since(r.began) < settling || time.Since(r.seen[name].at) < patience):
+		return false, nil
+	}
+	status := hubac.SyncRuleStatus()
+	if wanted != nil {
+		entry, err := applied(wanted)
+		if err != nil {
+			return false, err
+		}
+		status.WithReplicas(entry)
+	}
+	r.written[name] = time.Now()
+	owner := client.FieldOwner(("clusterfx-sync-" + r.params.Options.Replica)[:min(maxFieldManager, len("clusterfx-sync-")+len(r.params.Options.Replica))])
+	err = r.params.Client.Status().Apply(ctx, hubac.SyncRule(name).WithUID(rule.UID).WithStatus(status), owner, client.ForceOwnership)
+	return client.IgnoreNotFound(err) == nil, client.IgnoreNotFound(err)
+}
+
+func applied(entry *hubv1.SyncReplica) (*hubac.SyncReplicaApplyConfiguration, error) {
+	text, err := json.Marshal(entry)
+	if err != nil {
+		return nil, err
+	}
+	one := hubac.SyncReplica()
+	return one, json.Unmarshal(text, one)
+}
+
+// entryOf returns nil if no remote of this replica is selected. isWhole says that none is waited for.
+func (r *reporter) entryOf(rule *hubv1.SyncRule) (entry *hubv1.SyncReplica, isWhole bool) {
+	compiled, err := r.shared.rules.Compile(rule)
+	if err != nil {
+		return nil, true
+	}
+	sum := summed{rule: rule, said: r.shared.reports.of(rule.Name)}
+	for _, one := range r.list() {
+		if isSelected(compiled, one) {
+			sum.add(one)
+		}
+		delete(sum.said, string(one.Name))
+	}
+	for gone := range sum.said { // Another replica runs it now, or it does not exist.
+		r.shared.reports.forget(rule.Name, gone)
+	}
+	return sum.entry(r.params.Options.Replica), sum.waiting() == 0
+}
+
+func isSelected(r rules.Rule, remote registry.Status) bool {
+	switch remote.State {
+	case state.StateWarm, state.StateStopping, state.StateStopped:
+		return false
+	}
+	runs := slices.ContainsFunc(remote.Modules, func(m state.ModuleStatus) bool { return m.Name == Name })
+	return runs && r.SelectsCluster(remote.Labels)
+}
+
+// summed is what apps say of a rule.
+type summed struct {
+	rule *hubv1.SyncRule
+	said map[string]told
+
+	clusters, ready, unreachable, ended, troubled int32
+	originals, copies                             int64
+	unready                                       []string
+	problems                                      []hubv1.SyncProblem
+}
+
+func (s *summed) waiting() int32 { return s.clusters - s.ready - s.ended - s.unreachable }
+
+func (s *summed) add(remote registry.Status) {
+	s.clusters++
+	one := s.said[string(remote.Name)]
+	isCurrent, isEnding := one.Generation == s.rule.Generation, !s.rule.DeletionTimestamp.IsZero()
+	switch {
+	case isEnding && isCurrent && one.Ended:
+		s.ended++
+	case !isEnding && isCurrent && one.Following:
+		s.ready++
+	default:
+		if remote.Reachable.Status != metav1.ConditionTrue {
+			s.unreachable++
+		}
+		s.unready = append(s.unready, string(remote.Name))
+	}
+	s.originals += one.Originals
+	s.copies += one.Copies
+	if len(one.Problems) > 0 {
+		s.troubled++
+	}
+	for reason, object := range one.Problems {
+		s.problems = append(s.problems, hubv1.SyncProblem{
+			Cluster: string(remote.Name), Reason: reason, Object: object[:min(len(object), hubv1.MaxSyncObjectLength)],
+			Time: metav1.NewTime(one.since[reason].Truncate(time.Second)),
+		})
+	}
+}
+
+func (s *summed) entry(replica string) *hubv1.SyncReplica {
+	if s.clusters == 0 {
+		return nil
+	}
+	slices.Sort(s.unready)
+	return &hubv1.SyncReplica{
+		Name: replica, ObservedGeneration: s.rule.Generation, Clusters: &s.clusters, Ready: &s.ready, Unreachable: &s.unreachable,
+		Ended: &s.ended, Originals: clamped(s.originals), Copies: clamped(s.copies), ProblemCount: &s.troubled,
+		Problems: someProblems(s.problems, maxProblemBytes), Unready: s.unready[:min(len(s.unready), hubv1.MaxSyncProblems)],
+	}
+}
+
+func clamped(n int64) *int32 {
+	return new(int32(max(0, min(n, math.MaxInt32)))) //nolint:gosec // It fits.
+}
+
+// someProblems returns those that need somebody first.
+func someProblems(all []hubv1.SyncProblem, bytes int) []hubv1.SyncProblem {
+	slices.SortFunc(all, func(a, b hubv1.SyncProblem) int {
+		return cmp.Or(urgency(a)-urgency(b), cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Reason, b.Reason))
+	})
+	for i := range all {
+		const rest = 96 // the names of the fields, and the time
+		bytes -= len(all[i].Cluster) + len(all[i].Reason) + len(all[i].Object) + rest
+		if bytes < 0 || i == hubv1.MaxSyncProblems {
+			return all[:i]
+		}
+	}
+	return all
+}
+
+func urgency(p hubv1.SyncProblem) int {
+	switch p.Reason {
+	case hubv1.SyncHeld:
+		return 0
+	case hubv1.SyncWaiting:
+		return 2
+	}
+	return 1
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objectsync
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/internal/evidence"
+	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
+	"github.com/clusterfx/clusterfx/registry/deletes"
+)
+
+const (
+	// endWithin is how long the end of a rule waits for remotes that respond.
+	endWithin = 10 * time.Minute
+	// remainsManager is the field manager of status.remains of Clusters.
+	remainsManager = client.FieldOwner("clusterfx-sync")
+)
+
+// end removes the finalizer of a rule when all remotes that respond have ended it, and what it leaves in the others is written down.
+func (r *ruleReconciler) end(ctx context.Context, rule rules.Rule, s *standing) (ctrl.Result, error) {
+	place := evidence.Place{Reader: r.params.APIReader, Mapper: r.params.RESTMapper}
+	err := place.OnPurpose(ctx, hubv1.GroupVersion.WithKind("SyncRule"), s.rule)
+	switch {
+	case errors.Is(err, evidence.ErrNone): // The apps have left all as it was: the same rule finds its copies again.
+		r.params.EventRecorder.Eventf(s.rule, nil, corev1.EventTypeWarning, "DefinitionDeleted", "End",
+			"The definition of SyncRules is being deleted: the copies of the rule stay as they are.")
+		return ctrl.Result{}, r.setFinalizer(ctx, s.rule, controllerutil.RemoveFinalizer)
+	case err != nil:
+		return ctrl.Result{}, fmt.Errorf("judge the deletion of the rule %s: %w", rule.Name, err)
+	}
+	if s.waiting() > 0 && time.Since(s.rule.DeletionTimestamp.Time) < endWithin {
+		return ctrl.Result{RequeueAfter: lookAgain}, nil
+	}
+	for _, c := range s.unended() {
+		end := r.writeRemains
+		if rule.From == rules.FromRemote {
+			end = r.endInHub
+		}
+		if err := end(ctx, c, rule, s.rule); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	if err := r.releaseOriginals(ctx, rule); err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{}, r.setFinalizer(ctx, s.rule, controllerutil.RemoveFinalizer)
+}
+
+// unended are the Clusters that have not ended the rule, or may not have.
+func (s *standing) unended() []*hubv1.Cluster {
+	rest := s.known - s.ended
+	if s.late || int(s.known) != len(s.selected) || int(rest) != len(s.unready) {
+		return s.selected
+	}
+	return slices.DeleteFunc(slices.Clone(s.selected), func(c *hubv1.Cluster) bool { return !slices.Contains(s.unready, c.Name) })
+}
+
+// endInHub deals with the copies of a remote that does not respond.
+func (r *ruleReconciler) endInHub(ctx context.Context, of *hubv1.Cluster, rule rules.Rule, terminating *hubv1.SyncRule) error {
+	c := cleaner{
+		rule: rule, at: rules.Place{HubID: r.params.Options.HubID, Cluster: of.Name}, live: r.params.APIReader, target: r.params.Client,
+	}
+	return c.endCopies(deletes.OnPurpose(ctx, deletes.Terminating(terminating)))
+}
+
+func (r *ruleReconciler) writeRemains(ctx context.Context, of *hubv1.Cluster, rule rules.Rule, _ *hubv1.SyncRule) error {
+	before := &hubv1.Cluster{}
+	if err := r.params.APIReader.Get(ctx, client.ObjectKeyFromObject(of), before); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if slices.ContainsFunc(before.Status.Remains, func(one hubv1.SyncRemains) bool { return one.UID == string(rule.UID) }) {
+		return nil
+	}
+	after := before.DeepCopy()
+	after.Status.Remains = append(after.Status.Remains, remainsOf(rule, r.params.Options.HubID))
+	if len(after.Status.Remains) > hubv1.MaxRemains {
+		r.params.EventRecorder.Eventf(before, nil, corev1.EventTypeWarning, "RemainsForgotten", "End",
+			"Too many rules have ended while this Cluster was away: what rule %s has left there is forgotten.", after.Status.Remains[0].Rule)
+		after.Status.Remains = after.Status.Remains[1:]
+	}
+	return patchRemains(ctx, r.params.Client, before, after)
+}
+
+func patchRemains(ctx context.Context, c client.Client, before, after *hubv1.Cluster) error {
+	err := c.Status().Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), remainsManager,
+		client.FieldValidation(metav1.FieldValidationIgnore))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("write what rules leave in the Cluster %s: %w", before.Name, err)
+	}
+	return nil
+}
+
+func remainsOf(r rules.Rule, hubID string) hubv1.SyncRemains {
+	return hubv1.SyncRemains{
+		Rule: r.Name, UID: string(r.UID), From: hubv1.SyncSource(r.From), HubID: hubID, Policy: hubv1.SyncEnd(r.DeletionPolicy),
+		Kind: hubv1.SyncKind{APIVersion: r.Kind.APIVersion, Kind: r.Kind.Kind, Resource: r.Kind.Resource},
+	}
+}
+
+// releaseOriginals removes the finalizer of a one-to-one rule from its originals in the hub.
+func (r *ruleReconciler) releaseOriginals(ctx context.Context, rule rules.Rule) error {
+	if rule.From != rules.FromHub || !rule.IsOneToOne() {
+		return nil
+	}
+	finalizer := rule.Finalizer(rules.Place{HubID: r.params.Options.HubID})
+	c := cleaner{rule: rule, live: r.params.APIReader}
+	return c.each(ctx, nil, func(one *metav1.PartialObjectMetadata) error { return release(ctx, r.params.Client, one, finalizer) })
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/google/cel-go/cel"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+)
+
+// maxPatches bounds all patches of a rule, in bytes of JSON.
+const maxPatches = 64 << 10
+
+// Compile returns what a SyncRule says, or why it can work nowhere. The error is for the condition Valid.
+func Compile(of *hubv1.SyncRule) (Rule, error) {
+	s := of.Spec
+	r := Rule{
+		Name: of.Name, UID: of.UID, Generation: of.Generation, IsTerminating: !of.DeletionTimestamp.IsZero(),
+		From: From(s.From), Kind: Kind{APIVersion: s.Kind.APIVersion, Kind: s.Kind.Kind, Resource: s.Kind.Resource},
+		Clusters:   selector(s.Clusters),
+		Namespaces: Namespaces{Names: s.Namespaces.Names, Selector: selector(s.Namespaces.Selector), Template: s.Namespaces.Template},
+		Objects:    selector(s.Objects.Selector), ObjectNames: s.Objects.Names,
+		To: To{
+			Names: Names(s.To.Naming), Namespace: s.To.Namespace, CreateNamespace: s.To.CreateNamespace == hubv1.SyncCreateIfAbsent,
+		},
+		Status: s.Status == hubv1.SyncReturnStatus, BringCRD: s.BringCRD == hubv1.SyncCreateIfAbsent,
+		OnTargetDeletion: OnTargetDeletion(s.OnTargetDeletion), OnDeregister: OnDeregister(s.OnDeregister),
+		DeletionPolicy: OnDeregister(s.DeletionPolicy), Adopt: Adopt(s.Adopt), Mode: Mode(s.Mode),
+		Exclude: s.Exclude, Include: s.Include, KeepKeys: s.KeepKeys, DropKeys: s.DropKeys, TakeOver: s.TakeOver,
+	}
+	size := 0
+	for _, p := range s.Patches {
+		one := patchOf(p)
+		r.Patches = append(r.Patches, one)
+		text, err := json.Marshal(one)
+		if err != nil {
+			return Rule{}, errors.New("patches: a value is not JSON")
+		}
+		size += len(text)
+	}
+	if size > maxPatches {
+		return Rule{}, fmt.Errorf("patches: use at most %d bytes", maxPatches)
+	}
+	if r = r.complete(); r.IsTerminating {
+		return r, nil // An invalid rule ends, too: its copies are known by their marks.
+	}
+	if err := errors.Join(r.problems()...); err != nil {
+		return Rule{}, err
+	}
+	return r, r.compilePatches()
+}
+
+func (r *Rule) compilePatches() error {
+	for i, p := range r.Patches {
+		var program cel.Program
+		if p.CEL != "" {
+			var err error
+			if program, err = compile(p.CEL); err != nil {
+				return fmt.Errorf("patches[%d]: %w", i, err)
+			}
+		}
+		r.programs = append(r.programs, program)
+	}
+	return nil
+}
+
+func patchOf(p hubv1.SyncPatch) Patch {
+	one := Patch{When: When{MatchLabels: plain(p.When.MatchLabels)}, Path: p.Path, CEL: p.CEL}
+	for _, o := range p.JSONPatch {
+		operation := Operation{Op: string(o.Op), Path: o.Path, From: o.From}
+		if o.Value != nil {
+			operation.Value = o.Value.Raw
+		}
+		one.JSONPatch = append(one.JSONPatch, operation)
+	}
+	return one
+}
+
+func selector(of *hubv1.LabelSelector) *metav1.LabelSelector {
+	if of == nil {
+		return nil
+	}
+	s := &metav1.LabelSelector{MatchLabels: plain(of.MatchLabels)}
+	for _, r := range of.MatchExpressions {
+		one := metav1.LabelSelectorRequirement{Key: r.Key, Operator: metav1.LabelSelectorOperator(r.Operator)}
+		for _, value := range r.Values {
+			one.Values = append(one.Values, string(value))
+		}
+		s.MatchExpressions = append(s.MatchExpressions, one)
+	}
+	return s
+}
+
+func plain(of map[string]hubv1.LabelValue) map[string]string {
+	all := make(map[string]string, len(of))
+	for key, value := range of {
+		all[key] = string(value)
+	}
+	return all
+}
+
+// Compiler compiles a generation of a SyncRule once for all apps, from any goroutine.
+type Compiler struct {
+	mu    sync.Mutex // protects known
+	known map[types.UID]*compiled
+}
+
+type compiled struct {
+	generation int64
+	once       sync.Once
+	rule       Rule
+	err        error
+}
+
+// Compile is the function Compile, with a memory.
+func (c *Compiler) Compile(of *hubv1.SyncRule) (Rule, error) {
+	one := c.of(of)
+	one.once.Do(func() { one.rule, one.err = Compile(of) })
+	r := one.rule
+	r.IsTerminating = !of.DeletionTimestamp.IsZero()
+	return r, one.err
+}
+
+func (c *Compiler) of(rule *hubv1.SyncRule) *compiled {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	one, ok := c.known[rule.UID]
+	switch {
+	case ok && one.generation == rule.Generation:
+		return one
+	case ok && one.generation > rule.Generation: // of an app that is late
+		return &compiled{generation: rule.Generation}
+	case c.known == nil:
+		c.known = map[types.UID]*compiled{}
+	}
+	one = &compiled{generation: rule.Generation}
+	c.known[rule.UID] = one
+	return one
+}
+
+// Forget ends the memory of a rule.
+func (c *Compiler) Forget(rule types.UID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.known, rule)
+}

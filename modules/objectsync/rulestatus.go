@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objectsync
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+)
+
+const (
+	maxMessage = 1 << 10
+	maxNamed   = 10 // Clusters in a message
+)
+
+// standing is how far a rule has come in all replicas.
+type standing struct {
+	rule     *hubv1.SyncRule
+	replicas []hubv1.SyncReplica // that have not ended
+	selected []*hubv1.Cluster    // that run the module
+	invalid  error               // why the rule can work nowhere
+	refused  error               // why the operator does not allow it
+
+	known, ready, unreachable, ended, copies, troubled int32
+	unready                                            []string
+	problems                                           []hubv1.SyncProblem
+	late                                               bool // a replica speaks of another generation
+}
+
+func (s *standing) sum() {
+	for _, one := range s.replicas {
+		if one.ObservedGeneration != s.rule.Generation {
+			s.late = true
+		}
+		s.known += valueOf(one.Clusters)
+		s.ready += valueOf(one.Ready)
+		s.unreachable += valueOf(one.Unreachable)
+		s.ended += valueOf(one.Ended)
+		s.copies += valueOf(one.Copies)
+		s.troubled += valueOf(one.ProblemCount)
+		s.unready = append(s.unready, one.Unready...)
+		s.problems = append(s.problems, one.Problems...)
+	}
+	slices.Sort(s.unready)
+	s.problems = someProblems(s.problems, maxProblemBytes)
+}
+
+func valueOf(n *int32) int32 {
+	if n == nil {
+		return 0
+	}
+	return *n
+}
+
+// waiting is the number of selected Clusters that can be reached and have not followed, or not ended.
+func (s *standing) waiting() int32 {
+	var respond int32
+	for _, c := range s.selected {
+		if meta.IsStatusConditionTrue(c.Status.Conditions, hubv1.ConditionReachable) {
+			respond++
+		}
+	}
+	waiting := max(0, s.known-s.ready-s.ended-s.unreachable)
+	if unknown := respond - s.known; unknown > waiting {
+		return unknown
+	}
+	if s.late {
+		return max(1, waiting)
+	}
+	return waiting
+}
+
+// status changes the status of the rule.
+func (s *standing) status() {
+	status, total := &s.rule.Status, int32(len(s.selected)) //nolint:gosec // They are objects in memory.
+	status.ObservedGeneration = s.rule.Generation
+	status.Summary = fmt.Sprintf("%d/%d", s.ready, total)
+	status.Copies, status.ProblemCount, status.Problems = &s.copies, &s.troubled, s.problems
+	s.set(s.valid())
+	ready := s.isReady(total)
+	s.set(ready)
+	s.set(s.complete(total))
+	s.only(hubv1.ConditionHeld, s.held())
+	stalled, reconciling := metav1.Condition{}, metav1.Condition{}
+	if s.invalid != nil || s.refused != nil {
+		stalled = metav1.Condition{Type: hubv1.ConditionStalled, Status: metav1.ConditionTrue, Reason: ready.Reason, Message: ready.Message}
+	} else if ready.Status != metav1.ConditionTrue {
+		reconciling = metav1.Condition{Type: hubv1.ConditionReconciling, Status: metav1.ConditionTrue, Reason: ready.Reason, Message: ready.Message}
+	}
+	s.only(hubv1.ConditionStalled, stalled)
+	s.only(hubv1.ConditionReconciling, reconciling)
+}
+
+func (s *standing) set(c metav1.Condition) {
+	c.ObservedGeneration = s.rule.Generation
+	c.Message = strings.ToValidUTF8(c.Message[:min(len(c.Message), maxMessage)], "")
+	meta.SetStatusCondition(&s.rule.Status.Conditions, c)
+}
+
+// only has the condition while it is True.
+func (s *standing) only(kind string, c metav1.Condition) {
+	if c.Type == "" {
+		meta.RemoveStatusCondition(&s.rule.Status.Conditions, kind)
+		return
+	}
+	s.set(c)
+}
+
+func (s *standing) valid() metav1.Condition {
+	c := metav1.Condition{Type: hubv1.ConditionValid, Status: metav1.ConditionFalse, Reason: hubv1.ReasonInvalid}
+	switch {
+	case s.invalid != nil:
+		c.Message = s.invalid.Error()
+	case s.refused != nil:
+		c.Reason, c.Message = hubv1.ReasonNotAllowed, s.refused.Error()
+	default:
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, hubv1.ReasonValid, "The rule can work"
+	}
+	return c
+}
+
+func (s *standing) isReady(total int32) metav1.Condition {
+	c := metav1.Condition{Type: hubv1.ConditionReady, Status: metav1.ConditionFalse}
+	switch waiting := s.waiting(); {
+	case !s.rule.DeletionTimestamp.IsZero():
+		c.Reason, c.Message = hubv1.ReasonEnding, fmt.Sprintf("The rule is being deleted; %d of %d Clusters have ended it", s.ended, total)
+	case s.invalid != nil || s.refused != nil:
+		valid := s.valid()
+		c.Reason, c.Message = valid.Reason, valid.Message
+	case waiting > 0:
+		c.Reason = hubv1.ReasonIncomplete
+		c.Message = fmt.Sprintf("%d of %d Clusters have not followed generation %d%s%s", waiting, total, s.rule.Generation, s.named(), s.grant())
+	case total == 0:
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, hubv1.ReasonNoClusters, "The rule selects no Cluster that runs the module "+Name
+	default:
+		c.Status, c.Reason = metav1.ConditionTrue, hubv1.ReasonFollowing
+		c.Message = fmt.Sprintf("%d of %d Clusters have followed generation %d", s.ready, total, s.rule.Generation)
+	}
+	return c
+}
+
+func (s *standing) complete(total int32) metav1.Condition {
+	c := metav1.Condition{Type: hubv1.ConditionComplete, Status: metav1.ConditionFalse, Reason: hubv1.ReasonIncomplete}
+	switch {
+	case s.ready >= total && !s.late && s.rule.DeletionTimestamp.IsZero() && s.invalid == nil && s.refused == nil:
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, hubv1.ReasonFollowing, "All selected Clusters have followed the rule"
+		return c
+	case s.waiting() == 0:
+		c.Reason = hubv1.ReasonUnreachable
+	}
+	c.Message = fmt.Sprintf("%d of %d Clusters have not followed generation %d%s", max(0, total-s.ready), total, s.rule.Generation, s.named())
+	return c
+}
+
+// grant is the line that grants what is missing.
+func (s *standing) grant() string {
+	i := slices.IndexFunc(s.problems, func(p hubv1.SyncProblem) bool { return p.Reason == hubv1.SyncPermissionMissing })
+	if i < 0 {
+		return ""
+	}
+	side, place := "remote", "--context "+s.problems[i].Cluster+" "
+	if strings.HasPrefix(s.problems[i].Object, inHub) {
+		side, place = "hub", ""
+	}
+	return fmt.Sprintf("; who may grant what is missing: kubectl get syncrule %s -o yaml | hub rbac --in %s --rules - | kubectl %sapply -f -",
+		s.rule.Name, side, place)
+}
+
+func (s *standing) named() string {
+	if len(s.unready) == 0 {
+		return ""
+	}
+	text := ": " + strings.Join(s.unready[:min(len(s.unready), maxNamed)], ", ")
+	if len(s.unready) > maxNamed {
+		text += " and others"
+	}
+	return text
+}
+
+func (s *standing) held() metav1.Condition {
+	var names []string
+	for _, p := range s.problems {
+		if p.Reason == hubv1.SyncHeld {
+			names = append(names, p.Cluster)
+		}
+	}
+	if len(names) == 0 {
+		return metav1.Condition{}
+	}
+	return metav1.Condition{
+		Type: hubv1.ConditionHeld, Status: metav1.ConditionTrue, Reason: hubv1.ReasonHeld,
+		Message: fmt.Sprintf("An edit gives up more copies than a rule may delete, in at least %d Clusters (%s). If that is meant: "+
+			"kubectl annotate syncrule %s %s=%d --overwrite", len(names), strings.Join(names[:min(len(names), maxNamed)], ", "),
+			s.rule.Name, hubv1.AnnotationAllowHeld, s.rule.Generation),
+	}
+}

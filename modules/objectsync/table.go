@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objectsync
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+const (
+	// workers of a kind and direction, of which one rule has at most workersOfRule.
+	workers       = 10
+	workersOfRule = workers / 2
+	workTimeout   = time.Minute
+
+	retryBase, retryMax = 5 * time.Millisecond, 5 * time.Minute
+)
+
+// request is for an original of a rule.
+type request struct {
+	Rule string
+	types.NamespacedName
+}
+
+// String is for logs.
+func (r request) String() string { return r.Rule + ": " + r.NamespacedName.String() }
+
+type tableKey struct {
+	kind rules.Kind
+	from rules.From
+}
+
+// table is the controller of one kind and direction in an app, for all rules about it. It stays until the app ends.
+type table struct {
+	begun chan struct{} // closed when ctx and queue are set
+
+	// Of the source of the controller.
+	ctx   context.Context //nolint:containedctx // The life of the controller.
+	queue workqueue.TypedRateLimitingInterface[request]
+
+	mu      sync.Mutex // protects the field; held for a few instructions
+	entries map[string]*entry
+}
+
+// table returns that of a rule.
+func (e *engine) table(r rules.Rule) (*table, error) {
+	key := tableKey{r.Kind, r.From}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if t := e.tables[key]; t != nil {
+		return t, nil
+	}
+	t := &table{begun: make(chan struct{}), entries: map[string]*entry{}}
+	name := strings.ToLower(strings.ReplaceAll(fmt.Sprintf("sync-%s-%s", r.From, r.GVK().GroupKind()), ".", "-"))
+	err := registry.TypedControllerManagedBy[request](e.params.Manager).Named(name).
+		WithOptions(controller.TypedOptions[request]{
+			MaxConcurrentReconciles: workers, ReconciliationTimeout: workTimeout,
+			RateLimiter: patient{workqueue.NewTypedItemExponentialFailureRateLimiter[request](retryBase, retryMax), t},
+		}).
+		WatchesRawSource(source.TypedFunc[request](t.begin)).
+		Complete(t)
+	if err != nil {
+		return nil, fmt.Errorf("add the controller %s: %w", name, err)
+	}
+	e.tables[key] = t
+	return t, nil
+}
+
+func (t *table) begin(ctx context.Context, queue workqueue.TypedRateLimitingInterface[request]) error {
+	t.ctx, t.queue = ctx, queue
+	close(t.begun)
+	return nil
+}
+
+func (t *table) put(one *entry) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.entries[one.Name] = one
+}
+
+// drop leaves a later entry of the rule.
+func (t *table) drop(one *entry) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.entries[one.Name] == one {
+		delete(t.entries, one.Name)
+	}
+}
+
+// Reconcile is skipped for a rule that has all the workers that it may have, until one of them is free.
+func (t *table) Reconcile(ctx context.Context, req request) (reconcile.Result, error) {
+	t.mu.Lock()
+	one := t.entries[req.Rule]
+	t.mu.Unlock()
+	if one == nil || !one.take(req.NamespacedName) {
+		return reconcile.Result{}, nil
+	}
+	defer func() {
+		if next, ok := one.give(); ok {
+			t.queue.Add(request{req.Rule, next})
+		}
+	}()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(one.ctx, cancel)()
+	result, err := one.opened.Reconcile(ctx, reconcile.Request{NamespacedName: req.NamespacedName})
+	if one.ctx.Err() != nil {
+		return reconcile.Result{}, nil // A later entry does the rest.
+	}
+	one.done(req.NamespacedName, err)
+	return result, err
+}
+
+// patient does not forget the failures of a request that was skipped.
+type patient struct {
+	workqueue.TypedRateLimiter[request]
+	table *table
+}
+
+func (p patient) Forget(r request) {
+	p.table.mu.Lock()
+	one := p.table.entries[r.Rule]
+	p.table.mu.Unlock()
+	if one == nil || !one.isParked(r.NamespacedName) {
+		p.TypedRateLimiter.Forget(r)
+	}
+}
+
+// entryQueue takes the requests of the sources of an entry, which only add.
+type entryQueue struct {
+	workqueue.TypedRateLimitingInterface[request]
+	entry *entry
+}
+
+func (q entryQueue) of(r reconcile.Request) request { return request{q.entry.Name, r.NamespacedName} }
+
+func (q entryQueue) Add(r reconcile.Request) {
+	q.entry.asked(r.NamespacedName)
+	q.TypedRateLimitingInterface.Add(q.of(r))
+}
+
+func (q entryQueue) AddAfter(r reconcile.Request, after time.Duration) {
+	q.TypedRateLimitingInterface.AddAfter(q.of(r), after)
+}
+
+func (q entryQueue) AddRateLimited(r reconcile.Request) {
+	q.TypedRateLimitingInterface.AddRateLimited(q.of(r))
+}
+
+func (q entryQueue) Forget(r reconcile.Request) { q.TypedRateLimitingInterface.Forget(q.of(r)) }
+
+func (q entryQueue) NumRequeues(r reconcile.Request) int {
+	return q.TypedRateLimitingInterface.NumRequeues(q.of(r))
+}
+
+func (q entryQueue) Get() (reconcile.Request, bool) {
+	r, shutdown := q.TypedRateLimitingInterface.Get()
+	return reconcile.Request{NamespacedName: r.NamespacedName}, shutdown
+}
+
+func (q entryQueue) Done(r reconcile.Request) { q.TypedRateLimitingInterface.Done(q.of(r)) }

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package syncer
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
+	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
+	"github.com/clusterfx/clusterfx/registry/deletes"
+)
+
+// leave deletes the copies at earlier addresses: a selected original must have its copy at the right one. It reports whether there is
+// none left, as far as this process knows.
+func (s *Session[T]) leave(ctx context.Context, isSelected bool) (left bool, err error) {
+	for _, name := range s.of.memory.FormersOf(s.key) {
+		if err := s.leaveOne(ctx, name, isSelected); err != nil {
+			return false, err
+		}
+	}
+	return len(s.of.memory.FormersOf(s.key)) == 0, nil
+}
+
+func (r *reconciler[T]) moved(copies []client.Object) []types.NamespacedName {
+	var all []types.NamespacedName
+	for _, obj := range copies {
+		down, ok := obj.(T)
+		if !ok {
+			continue
+		}
+		if up, isFormer := translate.FormerOf(r.translator, down); isFormer {
+			r.memory.Former(up, client.ObjectKeyFromObject(down))
+			all = append(all, up)
+		}
+	}
+	return all
+}
+
+func (s *Session[T]) leaveOne(ctx context.Context, name types.NamespacedName, isSelected bool) error {
+	r, found := s.of, newObject[T](s.of.kind)
+	state, err := presenceOf(found, s.downstream.Live.Get(ctx, name, found))
+	if err != nil {
+		return fmt.Errorf("read downstream %s %s: %w", r.kind.Kind, name, err)
+	}
+	if up, isFormer := translate.FormerOf(r.translator, found); state == absent || !isFormer || up != s.key {
+		r.memory.Left(s.key, name)
+		return nil
+	}
+	if state == terminating {
+		return nil
+	}
+	judge := s.evidence
+	if isSelected {
+		judge = r.pair.giveUp
+	}
+	ctx, sure, err := judge(ctx)
+	switch {
+	case err != nil:
+		return err
+	case !sure:
+		return errBehind
+	case r.options.Observe:
+		return s.wouldWrite(ctx, verbDelete, "the copy "+name.String())
+	}
+	if found, err = r.hooks().write(ctx, downstreamSide, verbDelete, found); err != nil {
+		return err
+	}
+	err = object.DeleteExactly(deletes.Owning(ctx, r.memory.Count()+r.memory.Formers()), s.downstream.Client, found)
+	r.pair.metrics.write(r.kind.Kind, directionDown, verbDelete, err)
+	if err != nil {
+		return &writeError{fmt.Sprintf("delete downstream %s %s", r.kind.Kind, name), err}
+	}
+	if len(found.GetFinalizers()) == 0 {
+		r.memory.Left(s.key, name)
+	}
+	return nil
+}
