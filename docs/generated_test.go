@@ -84,11 +84,28 @@ func conditionsPage(t *testing.T) string {
 	if len(reasons) > 0 {
 		t.Errorf("there are reasons of conditions that do not exist: %v", slices.Collect(maps.Keys(reasons)))
 	}
+	page += names.syncRules(t, filepath.Join(api, "syncrule_conditions.go"))
 	modules := constantsIn(t, filepath.Join(repository, "registry", "state", "status.go"))
 	page += hubPartsHead + strings.TrimPrefix(names.table(slices.DeleteFunc(append(modules,
 		constantsIn(t, filepath.Join(repository, "reconcilers", "entity", "natshub", "report.go"))...),
 		func(c constant) bool { return c.doc == "" || !strings.HasPrefix(c.name, "Reason") })), "\n")
 	return page
+}
+
+// syncRules are the conditions and reasons of SyncRules, and the problems in status.problems.
+func (n constantNames) syncRules(t *testing.T, file string) string {
+	t.Helper()
+	text := "\n## Of SyncRules\n\n`Ready`, `Reconciling`, `Stalled`, and:\n"
+	for _, prefix := range []string{"Condition", "Reason", "Sync"} {
+		var found []constant
+		for _, c := range constantsIn(t, file) {
+			if strings.HasPrefix(c.name, prefix) {
+				found = append(found, c)
+			}
+		}
+		text += strings.Replace(n.table(found), "reason", map[string]string{"Condition": "condition", "Reason": "reason", "Sync": "problem"}[prefix], 1)
+	}
+	return text
 }
 
 // constant is a constant of a file, with its comment and that of its block.

@@ -22,7 +22,7 @@ const (
 	// ReasonInvalid, with False, means that the rule contradicts itself, or asks for what is never done. Change the rule.
 	ReasonInvalid = "Invalid"
 
-	// ReasonNotAllowed, with False, means that allow in the hub's configuration does not have what the rule does. The operator of the
+	// ReasonNotAllowed, with False, means that the hub's configuration (allow) does not have what the rule does. The operator of the
 	// hub decides about it.
 	ReasonNotAllowed = "NotAllowed"
 

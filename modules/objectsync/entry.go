@@ -4,15 +4,12 @@ package objectsync
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/singleflight"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -387,69 +384,4 @@ func (e *entry) relabelled(ctx context.Context) {
 	for _, one := range e.requestsIn(e.reader())(ctx, namespaceMetadata()) {
 		e.table.queue.Add(request{e.Name, one.NamespacedName})
 	}
-}
-
-// settled is how long an edit has to be old before copies are given up for it.
-const settled = 10 * time.Second
-
-// liveness remembers for a moment that the rule is as the entry has it.
-type liveness struct {
-	reads singleflight.Group
-	at    atomic.Int64 // in Unix nanoseconds
-}
-
-const liveFor = 2 * time.Second
-
-var errEdited = errors.New("the rule has changed")
-
-// giveUp is asked before a copy is deleted because of the rule, and not because of its original.
-func (e *entry) giveUp(ctx context.Context) (context.Context, time.Duration, error) {
-	if wait := settled - time.Since(e.began); wait > 0 {
-		return ctx, wait, nil
-	}
-	if err := e.isCurrent(ctx); err != nil {
-		return ctx, 0, err
-	}
-	if e.allowed.Load() == e.Generation {
-		ctx = deletes.OnPurpose(ctx, deletes.Confirmed(fmt.Sprintf("%s %s: %d", hubv1.AnnotationAllowHeld, e.Name, e.Generation)))
-	}
-	return ctx, 0, nil
-}
-
-// isCurrent reads the rule from the API server, for all that ask at the same time.
-func (e *entry) isCurrent(ctx context.Context) error {
-	if time.Since(time.Unix(0, e.live.at.Load())) < liveFor {
-		return nil
-	}
-	_, err, _ := e.live.reads.Do("", func() (any, error) {
-		now := &hubv1.SyncRule{}
-		err := e.params.HubClient.Get(ctx, types.NamespacedName{Name: e.Name}, now)
-		switch {
-		case apierrors.IsNotFound(err):
-			return nil, fmt.Errorf("give up copies of rule %s: %w", e.Name, errEdited)
-		case err != nil:
-			return nil, fmt.Errorf("read the rule %s: %w", e.Name, err)
-		case now.UID != e.UID, now.Generation != e.Generation, !now.DeletionTimestamp.IsZero(),
-			e.SelectsCluster(e.params.Labels()) == e.drains:
-			return nil, fmt.Errorf("give up copies of rule %s: %w", e.Name, errEdited)
-		}
-		e.live.at.Store(time.Now().UnixNano())
-		return nil, nil //nolint:nilnil // There is nothing to return.
-	})
-	return err
-}
-
-// need is an informer of the remote.
-type need struct {
-	kind     rules.Kind
-	metadata bool
-}
-
-// needs are the informers of the remote that the entry uses.
-func (e *entry) needs() []need {
-	all := []need{{kind: e.Kind}}
-	if e.From == rules.FromRemote && e.NamespaceLabels() != nil {
-		all = append(all, need{rules.Kind{APIVersion: "v1", Kind: "Namespace"}, true})
-	}
-	return all
 }

@@ -258,3 +258,19 @@ orders:
 	testkit.Must(t, hub.Client().Get(t.Context(), client.ObjectKeyFromObject(order), order))
 	testkit.Equal(t, len(order.Finalizers), 0, "finalizers of the original")
 }
+
+// What a replica that has ended said of a rule goes.
+func TestRuleStatus_Replicas(t *testing.T) {
+	t.Parallel()
+	hub := hubOf(t, configs)
+	r := waitRule(t, hub, "configs", "Ready=True/Following")
+	before := r.DeepCopy()
+	r.Status.Replicas = append(r.Status.Replicas, hubv1.SyncReplica{Name: "ended", ObservedGeneration: 1, Clusters: new(int32(7))})
+	testkit.Must(t, hub.Client().Status().Patch(t.Context(), r, client.MergeFrom(before)))
+	hub.WaitFor(r, func() error {
+		if len(r.Status.Replicas) != 1 || r.Status.Replicas[0].Name == "ended" {
+			return fmt.Errorf("replicas: %+v", r.Status.Replicas)
+		}
+		return nil
+	})
+}

@@ -41,6 +41,7 @@ const (
 type reporter struct {
 	shared  *shared
 	params  ReplicaParams
+	list    func() []registry.Status // the remotes of this replica
 	began   time.Time
 	remotes atomic.Bool          // something has changed in a remote since the last look
 	written map[string]time.Time // of run
@@ -55,8 +56,11 @@ type seen struct {
 
 // SetUpReplica adds the reporter of this replica.
 func SetUpReplica(p ReplicaParams, s *shared) error {
-	r := &reporter{shared: s, params: p, began: time.Now(), written: map[string]time.Time{}, seen: map[string]seen{}}
-	return p.Manager.Add(manager.RunnableFunc(r.run))
+	r := &reporter{shared: s, params: p, list: p.Registry.List, began: time.Now(), written: map[string]time.Time{}, seen: map[string]seen{}}
+	return p.Manager.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		p.Registry.Follow(ctx, func(registry.Event) { r.remotes.Store(true) })
+		return r.run(ctx)
+	}))
 }
 
 func (r *reporter) run(ctx context.Context) error {
@@ -71,7 +75,6 @@ func (r *reporter) run(ctx context.Context) error {
 		return fmt.Errorf("watch the rules: %w", err)
 	}
 	defer func() { _ = informer.RemoveEventHandler(handlers) }() // The cache ends, too.
-	r.params.Registry.Follow(ctx, func(registry.Event) { r.remotes.Store(true) })
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
 	for pending := map[string]bool{}; ; {
@@ -173,7 +176,7 @@ func (r *reporter) entryOf(rule *hubv1.SyncRule) (entry *hubv1.SyncReplica, isWh
 		return nil, true
 	}
 	sum := summed{rule: rule, said: r.shared.reports.of(rule.Name)}
-	for _, one := range r.params.Registry.List() {
+	for _, one := range r.list() {
 		if isSelected(compiled, one) {
 			sum.add(one)
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -153,7 +154,8 @@ func (r *ruleReconciler) report(ctx context.Context, s *standing) error {
 		patch = client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	}
 	written := s.rule.DeepCopy()
-	if err := r.params.Client.Status().Patch(ctx, written, patch, ruleManager); client.IgnoreNotFound(err) != nil {
+	err := r.params.Client.Status().Patch(ctx, written, patch, ruleManager)
+	if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
 		return fmt.Errorf("report the rule %s: %w", before.Name, err)
 	}
 	return nil
@@ -165,7 +167,7 @@ func (r *ruleReconciler) setFinalizer(ctx context.Context, rule *hubv1.SyncRule,
 		return nil
 	}
 	err := r.params.Client.Patch(ctx, changed, client.MergeFromWithOptions(rule, client.MergeFromWithOptimisticLock{}), ruleManager)
-	if client.IgnoreNotFound(err) != nil {
+	if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) { // The change that was not known requests the rule again.
 		return fmt.Errorf("change the finalizers of the rule %s: %w", rule.Name, err)
 	}
 	return nil

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objectsync
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
+)
+
+// need is an informer of the remote.
+type need struct {
+	kind     rules.Kind
+	metadata bool
+}
+
+// needs are the informers of the remote that the entry uses.
+func (e *entry) needs() []need {
+	all := []need{{kind: e.Kind}}
+	if e.From == rules.FromRemote && e.NamespaceLabels() != nil {
+		all = append(all, need{rules.Kind{APIVersion: "v1", Kind: "Namespace"}, true})
+	}
+	return all
+}
+
+// tidy ends informers of the remote that no rule needs any more, so that a permission that is taken away is nobody's problem.
+func (e *engine) tidy(ctx context.Context) {
+	now, needed := time.Now(), map[need]bool{}
+	var drained []string
+	var ends []need
+	e.mu.Lock()
+	for name, one := range e.entries {
+		if one.drains && one.isDrained() {
+			drained = append(drained, name)
+		}
+		for _, n := range one.needs() {
+			needed[n] = needed[n] || !one.lacks()
+		}
+	}
+	for n := range needed {
+		if needed[n] {
+			e.used[n] = now
+		}
+	}
+	for n, last := range e.used {
+		if now.Sub(last) >= unneededFor {
+			ends = append(ends, n)
+			delete(e.used, n)
+		}
+	}
+	e.mu.Unlock()
+	for _, n := range ends {
+		e.removeInformer(ctx, n)
+	}
+	for _, name := range drained {
+		e.again(name)
+	}
+}
+
+// release ends the informers of an entry now that no other entry needs: the API server refuses them.
+func (e *engine) release(of *entry) {
+	var ends []need
+	e.mu.Lock()
+	for _, n := range of.needs() {
+		isNeeded := false
+		for _, one := range e.entries {
+			isNeeded = isNeeded || !one.lacks() && slices.Contains(one.needs(), n)
+		}
+		if _, used := e.used[n]; used && !isNeeded {
+			ends = append(ends, n)
+			delete(e.used, n)
+		}
+	}
+	e.mu.Unlock()
+	for _, n := range ends {
+		e.removeInformer(e.ctx, n)
+	}
+}
+
+func (e *engine) removeInformer(ctx context.Context, n need) {
+	var of client.Object = emptyOf(rules.Rule{Kind: n.kind}.GVK())
+	if n.metadata {
+		of = namespaceMetadata()
+	}
+	if err := e.params.Cache.RemoveInformer(ctx, of); err != nil && ctx.Err() == nil {
+		e.params.Logger.Error(err, "Failed to end an informer that no rule needs", "kind", n.kind.Kind)
+	}
+}
