@@ -3,9 +3,11 @@
 package rehearse_test
 
 import (
+	"fmt"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
@@ -61,6 +63,13 @@ func TestRun_SameVersion(t *testing.T) {
 		remote.WaitFor(&corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant-acme", Name: "tenant"}}, anything)
 		hub.WaitFor(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "podcount-" + name}}, anything)
 	}
+	followed := hours()
+	hub.WaitFor(followed, func() error {
+		if !meta.IsStatusConditionTrue(followed.Status.Conditions, hubv1.ConditionComplete) || followed.Status.Copies == nil || *followed.Status.Copies != 3 {
+			return fmt.Errorf("the rule has the status %+v", followed.Status)
+		}
+		return nil
+	})
 	o := options(hub.Config(), all...)
 	o.Hub.NATS.URL = server.URL()
 	everywhere := &metav1.LabelSelector{}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/internal/requestinfo"
 	"github.com/clusterfx/clusterfx/internal/wire"
 	"github.com/clusterfx/clusterfx/registry"
@@ -236,8 +237,12 @@ func (rec *recorder) answered(w *write, a answer) {
 	}
 }
 
-// wants replaces what was wanted before, but for a patch, which adds to it.
+// wants replaces what was wanted before, but for a patch, which adds to it. What a replica reports of rules of sync is no difference: this
+// one follows them only since a moment.
 func (o *object) wants(w *write, after map[string]any) {
+	if w.info.Group == hubv1.GroupName && w.info.Resource == "syncrules" && w.info.Subresource == "status" {
+		return
+	}
 	o.creates, o.after = w.before == nil, after
 	if !w.isPatch {
 		o.changes = map[string]change{}
