@@ -16,6 +16,7 @@ func ExampleAll() {
 	// Output:
 	// inventory
 	// sync
+	// sync-rules
 	// nats
 	// tenants
 }

@@ -162,7 +162,7 @@ func TestSelector(t *testing.T) {
 		{[]string{`namespaces: {template: "tenant-{{cluster}}"}`}, []string{"tenant-a"}, []string{"tenant-b", "tenant"}},
 		{[]string{"namespaces: {selector: {}}"}, []string{"source"}, []string{"gone", "clusterfx-system"}},
 		{[]string{"namespaces: {selector: {matchLabels: {team: b}}}"}, []string{"b"}, []string{"a", "gone"}},
-		{[]string{"objects: {matchLabels: {x: z}}"}, nil, []string{"source"}},
+		{[]string{"objects: {selector: {matchLabels: {x: z}}}"}, nil, []string{"source"}},
 	} {
 		s := theRule(t, c.fields...).Selector("a", labelsOf)
 		for _, namespace := range c.yes {
@@ -271,6 +271,6 @@ func TestRule_Adopts(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		testkit.Equal(t, c.rule.Adopts(t.Context(), q, rules.Place{HubID: "hub", Cluster: "a"}, c.copied, c.found), c.want, name)
+		testkit.Equal(t, c.rule.Adopts(t.Context(), q, c.copied, c.found), c.want, name)
 	}
 }

@@ -14,21 +14,24 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
-	"github.com/clusterfx/clusterfx/internal/evidence"
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
+	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/deletes"
 )
 
 // endRule deals with what a rule that is being deleted has made in the remote of an app, or from there: its copies, by the
 // deletionPolicy. It is called again until it returns nil, while nothing else of the rule works. A definition of SyncRules that is
-// being deleted takes all rules with it, and is no reason to touch a copy: then the error matches evidence.ErrNone.
+// being deleted takes all rules with it, and is no reason to touch a copy: then the error matches registry.ErrNotOnPurpose.
 func endRule(ctx context.Context, p Params, r rules.Rule, terminating *hubv1.SyncRule) error {
-	hub := evidence.Place{Reader: p.HubClient, Mapper: p.HubClient.RESTMapper()}
-	if err := hub.OnPurpose(ctx, hubv1.GroupVersion.WithKind("SyncRule"), terminating); err != nil {
+	if err := deletedOnPurpose(ctx, p.HubClient, p.HubClient, terminating); err != nil {
 		return fmt.Errorf("judge the deletion of rule %s: %w", r.Name, err)
 	}
 	return newCleaner(p, r).endCopies(deletes.OnPurpose(ctx, deletes.Terminating(terminating)))
+}
+
+func deletedOnPurpose(ctx context.Context, live client.Reader, hub client.Client, rule *hubv1.SyncRule) error {
+	return registry.DeletedOnPurpose(ctx, live, hub, hubv1.GroupVersion.WithKind("SyncRule"), rule)
 }
 
 // endCopies is declared if the context says why.

@@ -212,8 +212,12 @@ func (e *entry) adopts(ctx context.Context, up, down object) bool {
 	if err != nil {
 		return false
 	}
+	copied := t.Metadata(up, client.ObjectKeyFromObject(down))
+	if e.TakesBack(placeOf(e.params), copied, down) {
+		return true
+	}
 	p, err := e.patcher.of(e)
-	return err == nil && e.Adopts(ctx, p, placeOf(e.params), t.Metadata(up, client.ObjectKeyFromObject(down)), down)
+	return err == nil && e.Adopts(ctx, p, copied, down)
 }
 
 // takesOver: the copy is that of the same rule of a hub that this one replaces.

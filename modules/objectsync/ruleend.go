@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
-	"github.com/clusterfx/clusterfx/internal/evidence"
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
+	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/deletes"
 )
 
@@ -30,10 +30,9 @@ const (
 
 // end removes the finalizer of a rule when all remotes that respond have ended it, and what it leaves in the others is written down.
 func (r *ruleReconciler) end(ctx context.Context, rule rules.Rule, s *standing) (ctrl.Result, error) {
-	place := evidence.Place{Reader: r.params.APIReader, Mapper: r.params.RESTMapper}
-	err := place.OnPurpose(ctx, hubv1.GroupVersion.WithKind("SyncRule"), s.rule)
+	err := deletedOnPurpose(ctx, r.params.APIReader, r.params.Client, s.rule)
 	switch {
-	case errors.Is(err, evidence.ErrNone): // The apps have left all as it was: the same rule finds its copies again.
+	case errors.Is(err, registry.ErrNotOnPurpose): // The apps have left all as it was: the same rule finds its copies again.
 		r.params.EventRecorder.Eventf(s.rule, nil, corev1.EventTypeWarning, "DefinitionDeleted", "End",
 			"The definition of SyncRules is being deleted: the copies of the rule stay as they are.")
 		return ctrl.Result{}, r.setFinalizer(ctx, s.rule, controllerutil.RemoveFinalizer)

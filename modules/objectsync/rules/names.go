@@ -74,8 +74,9 @@ func (r Rule) KeptBy(at Place) string {
 	return r.Name + "." + digest(string(r.From)+"/"+source, digits)
 }
 
-// takesBack reports whether found was left by a rule of this source, as the copy of the original that copied is of, at its address.
-func (r Rule) takesBack(at Place, copied, found *unstructured.Unstructured) bool {
+// TakesBack reports whether found was left by a rule of this source, as the copy of the original that copied is of, at its address. It
+// becomes the copy, whatever Adopt is. copied is the translator's result, before patches.
+func (r Rule) TakesBack(at Place, copied, found *unstructured.Unstructured) bool {
 	_, by, _ := strings.Cut(found.GetAnnotations()[hubv1.AnnotationKeptBy], ".")
 	_, ours, _ := strings.Cut(r.KeptBy(at), ".")
 	keys := r.Identity(at).Keys()

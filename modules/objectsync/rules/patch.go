@@ -80,12 +80,8 @@ func (p *Patcher) Apply(ctx context.Context, copied *unstructured.Unstructured) 
 }
 
 // Adopts reports whether an object with the copy's name becomes the copy. copied is the translator's result, before
-// patches. A copy of another rule or hub is never adopted, nor an object without content, which is equal by chance. What a rule of
-// this hub has left is taken back whatever Adopt is.
-func (r Rule) Adopts(ctx context.Context, p *Patcher, at Place, copied, found *unstructured.Unstructured) bool {
-	if r.takesBack(at, copied, found) {
-		return true
-	}
+// patches. A copy of another rule or hub is never adopted, nor an object without content, which is equal by chance.
+func (r Rule) Adopts(ctx context.Context, p *Patcher, copied, found *unstructured.Unstructured) bool {
 	if r.Adopt != IfEqual || translate.IsCopy(found) {
 		return false
 	}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -176,7 +176,7 @@ func (r Rule) checkObjects(p *problems) {
 	selector, err := metav1.LabelSelectorAsSelector(r.Objects)
 	p.refuse(err != nil, "objects: %v", err)
 	for _, name := range r.ObjectNames {
-		p.refuse(len(path.IsValidPathSegmentName(name)) > 0, "objects.names: %q is not the name of an object", name)
+		p.refuse(len(content.IsPathSegmentName(name)) > 0, "objects.names: %q is not the name of an object", name)
 	}
 	_, clusters := metav1.LabelSelectorAsSelector(r.Clusters)
 	p.refuse(clusters != nil, "clusters: %v", clusters)
