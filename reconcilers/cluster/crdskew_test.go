@@ -149,7 +149,7 @@ func (s *skew) install(lacks ...string) {
 // whole returns a status with every field of the hub.
 func whole() hubv1.ClusterStatus {
 	status := fullStatus()
-	status.Inventory = hubv1.InventoryStatus{}
+	status.Inventory, status.Remains = hubv1.InventoryStatus{}, nil // They are of other writers.
 	return status
 }
 
@@ -180,7 +180,7 @@ func (s *skew) report(name string) string {
 		s.t.Errorf("an unchanged status was reported again (%v)", err)
 	}
 	before := one.DeepCopy()
-	one.Status.Inventory = fullStatus().Inventory
+	one.Status.Inventory, one.Status.Remains = fullStatus().Inventory, fullStatus().Remains
 	fatal(s.t, s.direct.Status().Patch(ctx, one, client.MergeFrom(before), lenient))
 	return logged.String()
 }

@@ -56,7 +56,7 @@ func TestReport(t *testing.T) {
 	}
 	stale := second.memory.of(one.Name).latest(one)
 	others := stale.DeepCopy()
-	others.Status.Inventory = fullStatus().Inventory
+	others.Status.Inventory, others.Status.Remains = fullStatus().Inventory, fullStatus().Remains
 	others.Status.Conditions = slices.Insert(others.Status.Conditions, 0, but(whole().Conditions[0], func(c *metav1.Condition) { c.Type = "Other" }))
 	fatal(t, direct.Status().Patch(t.Context(), others, client.MergeFrom(stale)))
 
@@ -71,6 +71,9 @@ func TestReport(t *testing.T) {
 	fatal(t, direct.Get(t.Context(), client.ObjectKeyFromObject(one), &got))
 	if got.Status.Inventory.Nodes == nil || got.Status.Inventory.Allocatable.CPU == nil {
 		t.Errorf("the inventory is lost: %+v", got.Status.Inventory)
+	}
+	if len(got.Status.Remains) != 1 {
+		t.Errorf("what remains of a rule is lost: %+v", got.Status.Remains)
 	}
 	if len(got.Status.Conditions) != 2 || got.Status.Conditions[1].Type != "Other" {
 		t.Errorf("got the conditions %+v, want Ready and then that of the other writer", got.Status.Conditions)
