@@ -47,7 +47,7 @@ func TestInstall_ImageOfOnesOwn(t *testing.T) {
 		return code, out.String()
 	}
 	if code, out := run(false); code != 1 || strings.Contains(out, "kind:") ||
-		!strings.Contains(out, "Error: quota-hub is not the stock hub, and no image is known that has its modules (inventory, sync, nats, tenants): build one, and name it with --image") {
+		!strings.Contains(out, "Error: quota-hub is not the stock hub, and no image is known that has its modules (inventory, sync, sync-rules, nats, tenants): build one, and name it with --image") {
 		t.Errorf("without --image: %d, %.300s", code, out)
 	}
 	if code, out := run(false, "--image=example.com/quota-hub:v1"); code != 0 || !strings.Contains(out, "image: example.com/quota-hub:v1") {

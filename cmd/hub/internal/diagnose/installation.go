@@ -128,7 +128,7 @@ func (i Installation) policy(ctx context.Context, r *Report) {
 	var binding admissionv1.ValidatingAdmissionPolicyBinding
 	key := client.ObjectKey{Name: name}
 	err := errors.Join(i.Hub.Get(ctx, key, &policy), i.Hub.Get(ctx, key, &binding))
-	const advice = "hub install and kubectl apply -k config/admission install it; until then let only administrators of the cluster write SyncRules"
+	const advice = "hub install, the chart and the manifests of a release install it; until then let only administrators of the cluster write SyncRules"
 	closed := policy.Spec.FailurePolicy == nil || *policy.Spec.FailurePolicy == admissionv1.Fail
 	denies := slices.Contains(binding.Spec.ValidationActions, admissionv1.Deny) && binding.Spec.PolicyName == name && binding.Spec.MatchResources == nil
 	switch {
