@@ -149,7 +149,7 @@ func (s *skew) install(lacks ...string) {
 // whole returns a status with every field of the hub.
 func whole() hubv1.ClusterStatus {
 	status := fullStatus()
-	status.Inventory = hubv1.InventoryStatus{}
+	status.Inventory, status.Remains = hubv1.InventoryStatus{}, nil // Modules write them.
 	return status
 }
 
@@ -161,7 +161,7 @@ func (s *skew) expectMissing(want ...string) {
 	}).WithTimeout(time.Minute).WithPolling(20 * time.Millisecond).Should(gomega.Equal(want))
 }
 
-// report writes a whole status as the hub does, twice, and an inventory as its module does. It returns the log.
+// report writes a whole status as the hub does, twice, and an inventory and remains as their modules do. It returns the log.
 func (s *skew) report(name string) string {
 	s.t.Helper()
 	var logged strings.Builder
@@ -180,7 +180,7 @@ func (s *skew) report(name string) string {
 		s.t.Errorf("an unchanged status was reported again (%v)", err)
 	}
 	before := one.DeepCopy()
-	one.Status.Inventory = fullStatus().Inventory
+	one.Status.Inventory, one.Status.Remains = fullStatus().Inventory, fullStatus().Remains
 	fatal(s.t, s.direct.Status().Patch(ctx, one, client.MergeFrom(before), lenient))
 	return logged.String()
 }
