@@ -138,6 +138,6 @@ const (
 // to a Cluster that it makes from a Secret, and removes it alone. Its removal needs neither the Secret nor a response of the remote.
 const FinalizerCluster = "clusterfx.dev/cluster"
 
-// LabelAggregateToSync, with the value true, on a ClusterRole in a remote gives its permissions to the account of the hub, for rules of
+// LabelAggregateToSync with the value true on a ClusterRole in a remote gives its permissions to the account of the hub, for rules of
 // sync. "hub rbac --in remote --rules" prints such roles; the owner of the remote applies them.
 const LabelAggregateToSync = "clusterfx.dev/aggregate-to-sync"

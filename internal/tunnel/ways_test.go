@@ -129,7 +129,7 @@ func TestTunnel_idleProxies(t *testing.T) {
 			run(t, a)
 			s.waitConnected("edge", true)
 			since := s.hub.State("edge").Since
-			<-time.After(2 * (idle + time.Second)) //nolint:forbidigo // That nothing happens takes its time.
+			<-time.After(2 * (idle + time.Second))
 			eventually(t, func() error {
 				_, err := s.get(s.client("edge"))
 				return err
@@ -146,8 +146,7 @@ func idleProxy(t *testing.T, to string, idle time.Duration) (address string) {
 	must(t, err)
 	var work sync.WaitGroup
 	pass := func(from, to net.Conn) {
-		defer from.Close()
-		defer to.Close()
+		defer func() { _, _ = from.Close(), to.Close() }()
 		for part := make([]byte, 32<<10); ; {
 			_ = from.SetReadDeadline(time.Now().Add(idle))
 			n, err := from.Read(part)

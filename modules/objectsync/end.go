@@ -31,7 +31,7 @@ func endRule(ctx context.Context, p Params, r rules.Rule, terminating *hubv1.Syn
 }
 
 func deletedOnPurpose(ctx context.Context, live client.Reader, hub client.Client, rule *hubv1.SyncRule) error {
-	return registry.DeletedOnPurpose(ctx, live, hub, hubv1.GroupVersion.WithKind("SyncRule"), rule)
+	return registry.DeletedOnPurpose(ctx, live, hub, rule)
 }
 
 // endCopies is declared if the context says why.

@@ -179,7 +179,7 @@ func (e *engine) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 	}
 	if err != nil { // It was not seen to end: nobody knows what is meant for its copies, so they stay.
 		e.forget(req.Name)
-		return reconcile.Result{}, nil
+		return reconcile.Result{}, nil //nolint:nilerr // It is not found.
 	}
 	if !controllerutil.ContainsFinalizer(found, hubv1.FinalizerSyncRule) { // Its end could be missed. It is about to have one, or has ended.
 		return reconcile.Result{}, nil
@@ -188,7 +188,7 @@ func (e *engine) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 	if err != nil {
 		e.replace(req.Name, nil)
 		e.shared.reports.set(req.Name, e.cluster, report{Generation: found.Generation})
-		return reconcile.Result{}, nil // The condition Valid says why.
+		return reconcile.Result{}, nil //nolint:nilerr // The condition Valid says why.
 	}
 	if rule.IsTerminating {
 		return e.end(ctx, rule, found)

@@ -247,9 +247,7 @@ func TestEngine_Lacks(t *testing.T) {
 
 	role := &rbacv1.ClusterRole{ObjectMeta: meta("", "later", nil), Rules: compiled(t, secrets).Permissions().Remote}
 	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: meta("", "later", nil), RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "later", APIGroup: rbacv1.GroupName}}
-	for _, user := range usersOf(t, a) {
-		binding.Subjects = append(binding.Subjects, user)
-	}
+	binding.Subjects = append(binding.Subjects, usersOf(t, a)...)
 	a.Create(role, binding)
 	hub.Create(&corev1.Secret{ObjectMeta: meta("default", "token", down)})
 	exists(a, &corev1.Secret{ObjectMeta: meta("default", "token", nil)})

@@ -33,7 +33,7 @@ func (e *entry) check(ctx context.Context, live bool) (problems, error) {
 	found := problems{}
 	if err := e.CheckNamespaces(e.engine.cluster); err != nil {
 		found[hubv1.SyncNamespaceMissing] = err.Error()
-		return found, nil
+		return found, nil //nolint:nilerr // It is a problem, and no error.
 	}
 	if i := slices.IndexFunc(e.namespacesInHub(), e.params.HubObjects.IsHidden); i >= 0 {
 		found[hubv1.SyncNamespaceMissing] = e.namespacesInHub()[i]

@@ -3,7 +3,6 @@
 package objectsync
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -51,7 +50,7 @@ func TestEntry_Take(t *testing.T) {
 // Promise: a rule edited 100 times in 10 s: one pass.
 func TestEngine_EditedFor(t *testing.T) {
 	t.Parallel()
-	e := &engine{ctx: context.Background(), edits: map[string]edit{}}
+	e := &engine{ctx: t.Context(), edits: map[string]edit{}}
 	now := testEntry(t)
 	at, passes := time.Now(), 0
 	rule := now.Rule

@@ -55,15 +55,21 @@ func (s *Session[T]) TranslateUpdate(up, down T) (changed bool, annotations, lab
 	return s.of.translator.MetadataUpdate(up, down)
 }
 
+// holdFirst is before the copy, so that no deletion is missed.
+func (s *Session[T]) holdFirst(ctx context.Context) error {
+	if s.facts.up != present || !s.facts.selected || !s.of.pair.options.OneToOne || s.facts.finalizer || s.facts.imported {
+		return nil
+	}
+	if next := decide(s.facts); next != stepSyncDown && next != stepSync && next != stepRenew {
+		return nil
+	}
+	return s.hold(ctx)
+}
+
 func (s *Session[T]) act(ctx context.Context) (reconcile.Result, error) {
 	r := s.of
-	if s.facts.up == present && s.facts.selected && r.pair.options.OneToOne && !s.facts.finalizer && !s.facts.imported {
-		// Before the copy, so that no deletion is missed.
-		if next := decide(s.facts); next == stepSyncDown || next == stepSync || next == stepRenew {
-			if err := s.hold(ctx); err != nil {
-				return reconcile.Result{}, err
-			}
-		}
+	if err := s.holdFirst(ctx); err != nil {
+		return reconcile.Result{}, err
 	}
 	next := decide(s.facts)
 	if isSelected := s.facts.up == present && s.facts.selected; r.options.Moves && !isSelected {

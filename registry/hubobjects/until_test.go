@@ -30,8 +30,9 @@ func TestSource_Until(t *testing.T) {
 	of := Selection{Object: &corev1.ConfigMap{}, Route: All(), Permissions: granted}
 	var ends []context.CancelFunc
 	for range 2 {
-		ctx, end := context.WithCancel(t.Context())
-		of.Until, ends = ctx, append(ends, end)
+		until, end := context.WithCancel(t.Context())
+		ends = append(ends, end)
+		of.Until = until
 		a.watch(t, of)
 	}
 	one := a.watch(t, of)

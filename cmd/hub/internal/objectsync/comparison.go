@@ -154,7 +154,9 @@ func (c *comparison) original(ctx context.Context, up *unstructured.Unstructured
 		found.SetGroupVersionKind(c.Kind)
 		err := c.target.all.Get(ctx, name, found)
 		if apierrors.IsNotFound(err) {
-			return c.dryRun(ctx, Create, up, nil, name)
+			found.SetNamespace(name.Namespace)
+			found.SetName(name.Name)
+			return c.dryRun(ctx, Create, up, found)
 		}
 		if err != nil {
 			return fmt.Errorf("read %s %s: %w", c.Kind.Kind, name, err)
@@ -168,10 +170,10 @@ func (c *comparison) original(ctx context.Context, up *unstructured.Unstructured
 			c.add(Replace, found, "")
 			return nil
 		case isCopy:
-			return c.dryRun(ctx, Update, up, found, name)
+			return c.dryRun(ctx, Update, up, found)
 		case ours && translate.IsCopy(found): // The name belongs to the copy of another original.
 		case c.rule.TakesBack(c.at, c.Translator.Metadata(up, name), found), c.rule.Adopts(ctx, c.patcher, c.Translator.Metadata(up, name), found):
-			return c.dryRun(ctx, Adopt, up, found, name)
+			return c.dryRun(ctx, Adopt, up, found)
 		default:
 			c.add(Blocked, found, "")
 			return nil
@@ -182,7 +184,11 @@ func (c *comparison) original(ctx context.Context, up *unstructured.Unstructured
 }
 
 // dryRun returns a conflict as it is.
-func (c *comparison) dryRun(ctx context.Context, action Action, up, down *unstructured.Unstructured, name types.NamespacedName) error {
+func (c *comparison) dryRun(ctx context.Context, action Action, up, down *unstructured.Unstructured) error {
+	name := client.ObjectKeyFromObject(down)
+	if action == Create {
+		down = nil
+	}
 	answer, err := c.DryRun(ctx, up, down, name)
 	named := &metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}
 	switch {
@@ -190,7 +196,7 @@ func (c *comparison) dryRun(ctx context.Context, action Action, up, down *unstru
 		c.add(Rejected, named, rules.ReasonPatchFailed)
 	case apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err):
 		c.add(Rejected, named, c.target.Token(string(apierrors.ReasonForError(err))), c.causes(err)...)
-	case err != nil && !(apierrors.IsNotFound(err) && c.rule.To.CreateNamespace):
+	case err != nil && (!apierrors.IsNotFound(err) || !c.rule.To.CreateNamespace):
 		return err
 	case action != Update:
 		c.add(action, named, "")
@@ -213,12 +219,14 @@ func (c *comparison) causes(err error) (fields []string) {
 	return slices.Compact(fields)
 }
 
+const metadata = "metadata"
+
 // changed leaves out fields that each write changes.
 func (c *comparison) changed(before, after *unstructured.Unstructured) []string {
 	for _, one := range []*unstructured.Unstructured{before, after} {
 		for _, path := range [][]string{
-			{"status"}, {"metadata", "managedFields"}, {"metadata", "resourceVersion"}, {"metadata", "generation"},
-			{"metadata", "annotations", c.Identity.Keys().Fields},
+			{"status"}, {metadata, "managedFields"}, {metadata, "resourceVersion"}, {metadata, "generation"},
+			{metadata, "annotations", c.Identity.Keys().Fields},
 		} {
 			unstructured.RemoveNestedField(one.Object, path...)
 		}
