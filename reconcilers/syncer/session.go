@@ -66,6 +66,15 @@ func (s *Session[T]) holdFirst(ctx context.Context) error {
 	return s.hold(ctx)
 }
 
+func (s *Session[T]) sync(ctx context.Context) (reconcile.Result, error) {
+	result, err := s.of.syncer.Sync(ctx, Both[T]{Upstream: s.copyOfUp(), Downstream: s.copyOfDown(), Imported: s.facts.imported, Session: s})
+	if s.of.options.Moves {
+		_, gone := s.leave(ctx, true)
+		err = BothDirections(err, gone)
+	}
+	return result, err
+}
+
 func (s *Session[T]) act(ctx context.Context) (reconcile.Result, error) {
 	r := s.of
 	if err := s.holdFirst(ctx); err != nil {
@@ -87,12 +96,7 @@ func (s *Session[T]) act(ctx context.Context) (reconcile.Result, error) {
 	case stepSyncDown:
 		return r.syncer.SyncDown(ctx, Down[T]{Upstream: s.copyOfUp(), Session: s})
 	case stepSync:
-		result, err := r.syncer.Sync(ctx, Both[T]{Upstream: s.copyOfUp(), Downstream: s.copyOfDown(), Imported: s.facts.imported, Session: s})
-		if r.options.Moves {
-			_, gone := s.leave(ctx, true)
-			err = BothDirections(err, gone)
-		}
-		return result, err
+		return s.sync(ctx)
 	case stepSyncUp:
 		return r.syncer.(UpSyncer[T]).SyncUp(ctx, Up[T]{Downstream: s.copyOfDown(), Session: s}) //nolint:forcetypeassert // decide knows it.
 	case stepConflict:

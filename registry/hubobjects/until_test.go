@@ -28,17 +28,16 @@ func TestSource_Until(t *testing.T) {
 		return nil
 	}
 	of := Selection{Object: &corev1.ConfigMap{}, Route: All(), Permissions: granted}
-	var ends []context.CancelFunc
-	for range 2 {
-		until, end := context.WithCancel(t.Context())
-		ends = append(ends, end)
-		of.Until = until
-		a.watch(t, of)
-	}
+	first, endFirst := context.WithCancel(t.Context())
+	second, endSecond := context.WithCancel(t.Context())
+	of.Until = first
+	a.watch(t, of)
+	of.Until = second
+	a.watch(t, of)
 	one := a.watch(t, of)
-	ends[0]()
+	endFirst()
 	testkit.NoError(t, one.ended())
-	ends[1]()
+	endSecond()
 	testkit.Eventually(t, func() error {
 		p.mu.Lock()
 		defer p.mu.Unlock()

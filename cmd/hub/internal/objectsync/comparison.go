@@ -225,7 +225,10 @@ const metadata = "metadata"
 func (c *comparison) changed(before, after *unstructured.Unstructured) []string {
 	for _, one := range []*unstructured.Unstructured{before, after} {
 		for _, path := range [][]string{
-			{"status"}, {metadata, "managedFields"}, {metadata, "resourceVersion"}, {metadata, "generation"},
+			{"status"},
+			{metadata, "managedFields"},
+			{metadata, "resourceVersion"},
+			{metadata, "generation"},
 			{metadata, "annotations", c.Identity.Keys().Fields},
 		} {
 			unstructured.RemoveNestedField(one.Object, path...)
