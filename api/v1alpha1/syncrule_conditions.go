@@ -75,7 +75,7 @@ const (
 	// SyncRejected means that the target refuses a copy. The event of the original says why.
 	SyncRejected SyncProblemReason = "Rejected"
 
-	// SyncContended means that somebody else changes a copy back again and again.
+	// SyncContended means that another writer keeps changing a copy.
 	SyncContended SyncProblemReason = "Contended"
 
 	// SyncHeld means that an edit of the rule gives up more copies than it may delete.

@@ -233,7 +233,7 @@ func (e *entry) asked(key types.NamespacedName) {
 }
 
 // done: an object that fails is a problem, and does not keep the first pass from its end.
-func (e *entry) done(key types.NamespacedName, _ error) {
+func (e *entry) done(key types.NamespacedName) {
 	e.mu.Lock()
 	delete(e.first, key)
 	e.endFirst()

@@ -119,7 +119,7 @@ func (t *table) Reconcile(ctx context.Context, req request) (reconcile.Result, e
 	if one.ctx.Err() != nil {
 		return reconcile.Result{}, nil // A later entry does the rest.
 	}
-	one.done(req.NamespacedName, err)
+	one.done(req.NamespacedName)
 	return result, err
 }
 
