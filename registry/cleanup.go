@@ -13,9 +13,10 @@ import (
 //	}))
 //
 // Steps run one after the other, when all controllers of the app have ended, in the order of Order and then of Name.
-// A step that fails does not keep the next ones from running. There is no second try: a remote may be gone forever,
-// and a removal must end. A step must not return before it is done, and must return when its context ends, which is
-// at the end of its share of the removal's time.
+// A step has a share of the removal's time. If it fails with an error of the network or the API server that may pass (a
+// conflict, 429, 5xx), it runs again until its share ends; after any other error there is no second try, since a removal must
+// end. A step that fails does not keep the next ones from running. It must not return before it is done, and must
+// return when its context ends.
 type CleanupStep struct {
 	Name  string                          // Name identifies the step in logs and events: the module's name, a slash and a word.
 	Order int                             // Order is the step's place: steps with a lower Order run first. Default 0.

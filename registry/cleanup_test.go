@@ -5,8 +5,12 @@ package registry_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
+	"net/url"
 	"slices"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -14,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -115,6 +120,44 @@ func TestRegistry_RemoveCleansUp(t *testing.T) {
 	}
 	if _, known := r.Status("tidy"); known {
 		t.Error("the remote still exists after Remove")
+	}
+}
+
+// A cleanup step that fails for a reason that may pass runs again, and no other.
+func TestRegistry_RemoveTriesAgain(t *testing.T) {
+	t.Parallel()
+	_, config := remote(t, "one")
+	configMaps := schema.GroupResource{Resource: "configmaps"}
+	fails := map[string]error{
+		"tries/overloaded": apierrors.NewTooManyRequests("later", 1),
+		"tries/away":       apierrors.NewServiceUnavailable("etcd is away"),
+		"tries/cut":        &url.Error{Op: "Delete", Err: syscall.ECONNRESET},
+		"tries/forbidden":  apierrors.NewForbidden(configMaps, "trace", nil),
+		"tries/own":        errors.New("a step's own error"),
+	}
+	tries := map[string]int{} // The steps run one after the other, before Remove returns.
+	var parts []fx.Option
+	for name, err := range fails {
+		parts = append(parts, fx.Provide(registry.AsCleanup(func() registry.CleanupStep {
+			return registry.CleanupStep{Name: name, Run: func(context.Context) error {
+				if tries[name]++; tries[name] == 1 {
+					return fmt.Errorf("clean up: %w", err)
+				}
+				return nil
+			}}
+		})))
+	}
+	r := newRegistry(t, func(o *registry.Options) {
+		o.Modules = []registry.Module{registry.NewModule("tries", registry.ModuleOptions{Remote: fx.Options(parts...)})}
+	})
+	spawn(t, r, "again", config)
+	var left *registry.AbandonedError
+	if err := removeWithin(t, r, "again", patience); !errors.As(err, &left) || !slices.Equal(left.Steps, []string{"tries/forbidden", "tries/own"}) {
+		t.Errorf("Remove: %v, want an AbandonedError with the steps that fail for good", err)
+	}
+	want := map[string]int{"tries/overloaded": 2, "tries/away": 2, "tries/cut": 2, "tries/forbidden": 1, "tries/own": 1}
+	if !maps.Equal(tries, want) {
+		t.Errorf("got the tries %v, want %v", tries, want)
 	}
 }
 

@@ -7,8 +7,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/http"
 	"slices"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
 )
@@ -40,8 +44,8 @@ func (l *Life) Steps() []string {
 // Clean ends the controllers of the modules, runs the cleanup steps until ctx ends, and returns the names of the
 // steps that were not done. The app's clients still work. It never waits longer than ctx.
 //
-// A step that fails because the gate has refused a write runs again when the gate is open. If ctx ends before that, the
-// error closed is that of the gate.
+// A step that fails because the gate has refused a write runs again when the gate is open, and one that fails for another
+// reason that may pass, such as an overload, after a pause. If ctx ends before the gate opens, the error closed is that of the gate.
 func (l *Life) Clean(ctx context.Context) (left []string, closed error) {
 	atMost := l.Limits.StopTimeout / 2
 	if deadline, ok := ctx.Deadline(); ok {
@@ -77,9 +81,10 @@ func (l *Life) Refused(wasReady bool, err error) error {
 	return *last
 }
 
-// cleanOne runs one step until it fails for another reason than the gate. The error closed is that of the gate if ctx
-// ends first.
+// cleanOne runs one step until it fails for a reason that stays. The error closed is that of the gate if ctx ends first.
 func (l *Life) cleanOne(ctx context.Context, step CleanupStep, left int) (closed, err error) {
+	share, cancel := shareOf(ctx, left)
+	defer cancel()
 	for {
 		before := l.refused.Load()
 		err = l.try(ctx, step, left)
@@ -89,6 +94,9 @@ func (l *Life) cleanOne(ctx context.Context, step CleanupStep, left int) (closed
 			return nil, nil
 		case after != before:
 			closed = *after
+		case ctx.Err() == nil && mayPass(err) && l.awaitGate(share, cleanAgain):
+			l.Log.V(1).Info("A cleanup step is tried again", "step", step.Name, "error", err.Error())
+			continue
 		case ctx.Err() == nil:
 			return nil, err
 		}
@@ -96,24 +104,41 @@ func (l *Life) cleanOne(ctx context.Context, step CleanupStep, left int) (closed
 			return closed, err // The gate has used up the time, if it has refused a write.
 		}
 		l.Log.V(1).Info("A cleanup step waits, because this hub may not write", "step", step.Name, "gate", closed.Error())
-		if !l.awaitGate(ctx) {
+		if !l.awaitGate(ctx, gateEvery) {
 			return closed, err
 		}
 	}
 }
 
-// gateEvery is how often a cleanup step that was refused looks at the gate, which announces nothing.
-const gateEvery = 100 * time.Millisecond
+// mayPass reports whether a remote may do later what it has not done now.
+func mayPass(err error) bool {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		code := status.Status().Code
+		return code >= http.StatusInternalServerError || code == http.StatusTooManyRequests || code == http.StatusConflict
+	}
+	var network net.Error
+	return errors.As(err, &network)
+}
 
-// awaitGate waits, for a moment at least, until the gate is open. It returns false if ctx ends before that.
-func (l *Life) awaitGate(ctx context.Context) (open bool) {
-	again := time.NewTicker(gateEvery)
+const (
+	cleanAgain = time.Second // cleanAgain is the pause between tries of a cleanup step.
+	// gateEvery is how often a cleanup step that was refused looks at the gate, which announces nothing.
+	gateEvery = 100 * time.Millisecond
+)
+
+// awaitGate waits, for every at least, until the gate is open. It returns false if ctx ends before that.
+func (l *Life) awaitGate(ctx context.Context, every time.Duration) (open bool) {
+	again := time.NewTicker(every)
 	defer again.Stop()
 	for {
 		select {
 		case <-again.C:
 		case <-ctx.Done():
 			return false
+		}
+		if l.Gate == nil {
+			return true
 		}
 		if _, err := l.Gate(l.Name); err == nil {
 			return true
