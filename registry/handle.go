@@ -6,10 +6,9 @@ import (
 	"context"
 	"errors"
 
+	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
 )
-
-// This file limits functions that a hub part gives to the registry to the life of that hub part.
 
 // within ends the context with the life of the hub part, too.
 func (r *Registry) within(ctx context.Context) (context.Context, context.CancelCauseFunc) {
@@ -40,5 +39,13 @@ func (r *Registry) contained(what string, f func(Event)) func(Event) {
 		if !r.by.IsBroken() {
 			r.by.Call(what, func() { f(e) })
 		}
+	}
+}
+
+// CountPanic counts a panic that a library has recovered, for the module whose code it was. main must append it to
+// utilruntime.PanicHandlers, which is global to the process, before anything else runs.
+func CountPanic(ctx context.Context, _ any) {
+	if g := contain.GuardOf(ctx); g != nil {
+		g.CountPanic()
 	}
 }

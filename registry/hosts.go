@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/rand"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -27,6 +28,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+	"github.com/clusterfx/clusterfx/registry/liveness"
 	"github.com/clusterfx/clusterfx/registry/rbac"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -158,4 +160,19 @@ func (r *Registry) claim(id string, name ClusterName, since time.Time) (holder C
 		a.ProbeNow()
 	}
 	return holder
+}
+
+// pulse tells probes that the hub itself is starved. Without a monitor it beats from first contact to the end of the root.
+type pulse struct {
+	*liveness.Pulse
+	beat    func() // makes sure that the pulse beats
+	beating sync.WaitGroup
+}
+
+func (r *Registry) usePulse(m *liveness.Monitor) {
+	r.pulse.Pulse, r.pulse.beat = m.Pulse(), func() {}
+	if r.pulse.Pulse == nil {
+		r.pulse.Pulse = liveness.NewPulse()
+		r.pulse.beat = sync.OnceFunc(func() { r.pulse.beating.Go(func() { r.pulse.Run(r.remotes.Apps.Root) }) })
+	}
 }

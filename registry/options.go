@@ -149,3 +149,9 @@ type Journal interface {
 	Begin(ctx context.Context, name ClusterName, alone bool) error
 	End(name ClusterName) // End notes that the app has proven itself, or has ended in good order. It must not block.
 }
+
+// ClusterName names a remote: a DNS label, unique within the hub.
+type ClusterName = state.ClusterName
+
+// Status is a snapshot of one remote, as the registry last saw it.
+type Status = state.Status

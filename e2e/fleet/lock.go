@@ -3,8 +3,12 @@
 package fleet
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
 	"os"
 	"strconv"
 	"strings"
@@ -58,4 +62,27 @@ func (p program) adopt() (*process, error) {
 		return nil, nil
 	}
 	return &process{program: p, handle: handle, gone: func() bool { return unlocked(p.lockFile()) }}, nil
+}
+
+// Below the ports of outgoing connections, so that the port of a stopped cluster is not taken by chance.
+const (
+	firstPort = 20000
+	lastPort  = 29999
+)
+
+const portAttempts = 20
+
+// FreePort returns a free port that outgoing connections do not use. Another process may take it first.
+func FreePort(ctx context.Context, addr netip.Addr) (int, error) {
+	var config net.ListenConfig
+	var failures []error
+	for range portAttempts {
+		port := firstPort + rand.IntN(lastPort-firstPort+1)
+		listener, err := config.Listen(ctx, "tcp", net.JoinHostPort(addr.String(), strconv.Itoa(port)))
+		if err == nil {
+			return port, listener.Close()
+		}
+		failures = append(failures, err)
+	}
+	return 0, errors.Join(failures...)
 }
