@@ -90,6 +90,11 @@ func newEngine(p Params, metrics *syncer.Metrics) *engine {
 
 // Start owns the entries: it returns when they have ended.
 func (e *engine) Start(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-e.shared.exists: // Without a rule an app has this goroutine, and nothing else.
+	}
 	e.ctx = ctx
 	defer e.stop()
 	if !e.awaitRules(ctx) {
@@ -104,7 +109,7 @@ func (e *engine) Start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	wait.UntilWithContext(ctx, e.tidy, tidyEvery)
+	wait.UntilWithContext(ctx, func(ctx context.Context) { e.tidy(ctx, time.Now()) }, tidyEvery)
 	return nil
 }
 
@@ -187,13 +192,16 @@ func (e *engine) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 	rule, err := e.compile(found)
 	if err != nil {
 		e.replace(req.Name, nil)
-		e.shared.reports.set(req.Name, e.cluster, report{Generation: found.Generation})
+		e.shared.reports.set(req.Name, e.cluster, report{Generation: found.Generation}.itself)
 		return reconcile.Result{}, nil //nolint:nilerr // The condition Valid says why.
 	}
 	if rule.IsTerminating {
 		return e.end(ctx, rule, found)
 	}
 	now := e.entry(req.Name)
+	if !rule.IsRecorded() { // It is about to be.
+		return reconcile.Result{}, nil
+	}
 	if wait := e.editedFor(now, rule, time.Now()); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
@@ -269,7 +277,6 @@ func (e *engine) keep(ctx context.Context, now *entry, allowed int64) (reconcile
 func (e *engine) follow(ctx context.Context, rule rules.Rule, drains bool, allowed int64) (reconcile.Result, error) {
 	next := newEntry(e, rule, drains)
 	next.allow(allowed)
-	next.follows(e.entry(rule.Name))
 	problems, err := next.check(ctx, false)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -292,12 +299,11 @@ func (e *engine) follow(ctx context.Context, rule rules.Rule, drains bool, allow
 // lack stops the entry, and nothing else. It is tried again when it could have changed, at the latest after a time.
 func (e *engine) lack(next *entry, problems map[hubv1.SyncProblemReason]string) reconcile.Result {
 	idle := newEntry(e, next.Rule, next.drains)
-	idle.earlier = next.earlier
 	idle.lacking = problems
 	idle.close()
 	e.replace(next.Name, idle)
 	e.release(next)
-	e.shared.reports.set(next.Name, e.cluster, report{Generation: next.Generation, Problems: problems})
+	e.shared.reports.set(next.Name, e.cluster, report{Generation: next.Generation, Problems: problems}.itself)
 	return reconcile.Result{RequeueAfter: wait.Jitter(lackAgain, 0.25)}
 }
 
@@ -321,11 +327,7 @@ func (e *engine) replace(rule string, next *entry) {
 		before.stop()
 	}
 	if next != nil && !next.lacks() {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		for _, n := range next.needs() {
-			e.used[n] = time.Now()
-		}
+		e.endUnneeded(e.ctx, time.Now())
 	}
 }
 
@@ -349,7 +351,7 @@ func (e *engine) note(rule string, generation int64) {
 func (e *engine) end(ctx context.Context, rule rules.Rule, found *hubv1.SyncRule) (reconcile.Result, error) {
 	e.replace(rule.Name, nil)
 	err := endRule(ctx, e.params, rule, found)
-	e.shared.reports.set(rule.Name, e.cluster, report{Generation: rule.Generation, Ended: err == nil})
+	e.shared.reports.set(rule.Name, e.cluster, report{Generation: rule.Generation, Ended: err == nil}.itself)
 	return reconcile.Result{}, err
 }
 

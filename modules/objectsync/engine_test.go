@@ -318,14 +318,6 @@ func TestEngine_TakeOver(t *testing.T) {
 		ObjectMeta: meta(hubv1.DefaultNamespace, "b", map[string]string{hubv1.LabelCluster: hubv1.LabelClusterValue}),
 		Data:       map[string][]byte{"kubeconfig": remote.Kubeconfig()},
 	})
-	second.Eventually(func() error {
-		c := &hubv1.Cluster{}
-		if err := second.Client().Get(t.Context(), client.ObjectKey{Name: "b"}, c); err != nil {
-			return err
-		}
-		c.Spec.Modules = []string{"sync"}
-		return second.Client().Update(t.Context(), c)
-	})
 	rule := rulesOf(t, taken)[0]
 	rule.Spec.TakeOver = []string{string(system.UID)}
 	second.Create(rule)
@@ -350,7 +342,7 @@ func TestEngine_Namespaces(t *testing.T) {
 	hub.Create(namespace("shop", nil), configMap("shop", "one", nil))
 	a := hub.NewRemote("a")
 	a.Create(namespace("shop", nil))
-	a.Register(func(c *hubv1.Cluster) { c.Spec.Modules, c.Spec.Namespaces = []string{"sync"}, []string{"shop"} })
+	a.Register(func(c *hubv1.Cluster) { c.Spec.Namespaces = []string{"shop"} })
 	hasProblem(t, hub, "settings", hubv1.SyncPermissionMissing)
 	a.Create(&rbacv1.Role{ObjectMeta: meta("shop", "sync", nil), Rules: compiled(t, rule[0]).Permissions().Remote},
 		&rbacv1.RoleBinding{ObjectMeta: meta("shop", "sync", nil), Subjects: usersOf(t, a), RoleRef: rbacv1.RoleRef{Kind: "Role", Name: "sync", APIGroup: rbacv1.GroupName}})

@@ -169,9 +169,7 @@ func (e *entry) look(ctx context.Context, found problems) error {
 		where   string
 		options []client.ListOption
 	}{{e.params.HubClient, inHub, hubOptions}, {e.params.APIReader, inRemote, remoteOptions}} {
-		page := &metav1.PartialObjectMetadataList{}
-		page.SetGroupVersionKind(e.GVK().GroupVersion().WithKind(e.Kind.Kind + "List"))
-		err := one.reader.List(ctx, page, one.options...)
+		err := one.reader.List(ctx, metadataOf(e.GVK()), one.options...)
 		switch {
 		case isAbsent(err):
 			found[hubv1.SyncKindMissing] = e.Kind.Kind + " in " + one.where

@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
@@ -35,7 +34,7 @@ func (r *ruleReconciler) end(ctx context.Context, rule rules.Rule, s *standing) 
 	case errors.Is(err, registry.ErrNotOnPurpose): // The apps have left all as it was: the same rule finds its copies again.
 		r.params.EventRecorder.Eventf(s.rule, nil, corev1.EventTypeWarning, "DefinitionDeleted", "End",
 			"The definition of SyncRules is being deleted: the copies of the rule stay as they are.")
-		return ctrl.Result{}, r.setFinalizer(ctx, s.rule, controllerutil.RemoveFinalizer)
+		return ctrl.Result{}, r.change(ctx, s.rule, removeFinalizer)
 	case err != nil:
 		return ctrl.Result{}, fmt.Errorf("judge the deletion of the rule %s: %w", rule.Name, err)
 	}
@@ -54,7 +53,7 @@ func (r *ruleReconciler) end(ctx context.Context, rule rules.Rule, s *standing) 
 	if err := r.releaseOriginals(ctx, rule); err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{}, r.setFinalizer(ctx, s.rule, controllerutil.RemoveFinalizer)
+	return ctrl.Result{}, r.change(ctx, s.rule, removeFinalizer)
 }
 
 // unended are the Clusters that have not ended the rule, or may not have.
