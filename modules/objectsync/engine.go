@@ -44,11 +44,7 @@ const (
 
 // SetUp follows the SyncRules of the hub in the app of a remote.
 func SetUp(p Params) error {
-	metrics, err := syncer.NewMetrics(p.Metrics)
-	if err != nil {
-		return err
-	}
-	return errors.Join(p.Manager.Add(newEngine(p, metrics)), p.Manager.Add(&remains{params: p}))
+	return errors.Join(p.Manager.Add(newEngine(p)), p.Manager.Add(&remains{params: p}))
 }
 
 // engine is the remote part in one app: it has an entry for each rule that works there. A rule that lacks something, or fails, affects
@@ -58,8 +54,8 @@ type engine struct {
 	cluster     string
 	shared      *shared
 	statuses    *rate.Limiter   // limits the writes of status of all rules
-	metrics     *syncer.Metrics // of all rules
 	hub, remote *registry.Reviews
+	metrics     *syncer.Metrics     // of all rules; set by Start
 	rules       *hubobjects.Objects // set by Start
 	ctx         context.Context     //nolint:containedctx // Of Start: the life of all entries.
 	running     sync.WaitGroup      // goroutines of entries
@@ -79,9 +75,9 @@ type edit struct {
 	first, last time.Time
 }
 
-func newEngine(p Params, metrics *syncer.Metrics) *engine {
+func newEngine(p Params) *engine {
 	return &engine{
-		params: p, cluster: string(p.Name), shared: p.Shared, statuses: syncer.NewStatusLimiter(), metrics: metrics,
+		params: p, cluster: string(p.Name), shared: p.Shared, statuses: syncer.NewStatusLimiter(),
 		hub: registry.NewReviews(p.HubClient), remote: registry.NewReviews(p.Client),
 		entries: map[string]*entry{}, edits: map[string]edit{}, looked: map[string]int64{}, tables: map[tableKey]*table{},
 		used: map[need]time.Time{},
@@ -100,7 +96,11 @@ func (e *engine) Start(ctx context.Context) error {
 	if !e.awaitRules(ctx) {
 		return nil
 	}
-	err := registry.ControllerManagedBy(e.params.Manager).Named("sync-rules").
+	var err error
+	if e.metrics, err = syncer.NewMetrics(e.params.Metrics); err != nil {
+		return err
+	}
+	err = registry.ControllerManagedBy(e.params.Manager).Named("sync-rules").
 		WithOptions(controller.Options{MaxConcurrentReconciles: ruleWorkers}).
 		WatchesRawSource(e.rules.Requests()).
 		WatchesRawSource(registry.Changed(e.params.Facts, e.all)).

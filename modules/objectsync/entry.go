@@ -235,6 +235,12 @@ func (e *entry) endFirst() {
 	}
 }
 
+func (e *entry) isSynced() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.unready == 0
+}
+
 func (e *entry) isDrained() bool {
 	e.mu.Lock()
 	followed := e.first == nil && e.inWork == 0 && len(e.parked) == 0

@@ -194,8 +194,8 @@ func (s *standing) held() metav1.Condition {
 	}
 	return metav1.Condition{
 		Type: hubv1.ConditionHeld, Status: metav1.ConditionTrue, Reason: hubv1.ReasonHeld,
-		Message: fmt.Sprintf("An edit gives up more copies than a rule may delete. If that is meant: "+
-			"kubectl annotate syncrule %s %s=%d --overwrite. In at least %d Clusters: %s", s.rule.Name, hubv1.AnnotationAllowHeld,
+		Message: fmt.Sprintf("More copies would go than a rule may delete. If an edit gives them up, and that is meant: "+
+			"kubectl annotate syncrule %s %s=%d --overwrite (hub deletes ls has the others). In at least %d Clusters: %s", s.rule.Name, hubv1.AnnotationAllowHeld,
 			s.rule.Generation, len(held), strings.Join(held[:min(len(held), maxNamed)], "; ")),
 	}
 }
