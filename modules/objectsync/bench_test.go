@@ -100,7 +100,7 @@ many: {from: Hub, kind: {apiVersion: v1, kind: ConfigMap}, namespaces: {names: [
 `
 
 // fill creates originals of about 1 KB.
-func fill(b *testing.B, hub *hubtest.Hub, objects int) {
+func fill(b testing.TB, hub *hubtest.Hub, objects int) {
 	b.Helper()
 	next := make(chan int)
 	var all sync.WaitGroup

@@ -311,6 +311,16 @@ func TestEngine_Unselected(t *testing.T) {
 	testkit.Equal(t, held.Object[:len("1 of 1 copies")], "1 of 1 copies")
 }
 
+// Writes that wait for the rate limit of a remote are a problem of the rule.
+func TestEngine_Waiting(t *testing.T) {
+	t.Parallel()
+	hub := hubOf(t, limited, hubtest.Clusters(func(c *hubv1.Cluster) { c.Spec.Client.QPS, c.Spec.Client.Burst = 1, 1 }))
+	hub.Remote("a").Create(namespace("shop", nil))
+	hub.Create(namespace("shop", nil))
+	fillWith(hub, "shop", 60, nil)
+	hasProblem(t, hub, "limited", hubv1.SyncWaiting)
+}
+
 const taken = `
 settings: {from: Hub, kind: {apiVersion: v1, kind: ConfigMap}, namespaces: {names: [shop]}, to: {naming: Mirror, namespace: default}}
 `
@@ -344,7 +354,7 @@ func TestEngine_TakeOver(t *testing.T) {
 }
 
 const limited = `
-settings: {from: Hub, kind: {apiVersion: v1, kind: ConfigMap}, namespaces: {names: [shop]}, to: {naming: Mirror}}
+limited: {from: Hub, kind: {apiVersion: v1, kind: ConfigMap}, namespaces: {names: [shop]}, to: {naming: Mirror}}
 `
 
 // A Cluster that is limited to namespaces is asked for permissions in each of them, and works.
@@ -357,7 +367,7 @@ func TestEngine_Namespaces(t *testing.T) {
 	a := hub.NewRemote("a")
 	a.Create(namespace("shop", nil))
 	a.Register(func(c *hubv1.Cluster) { c.Spec.Namespaces = []string{"shop"} })
-	hasProblem(t, hub, "settings", hubv1.SyncPermissionMissing)
+	hasProblem(t, hub, "limited", hubv1.SyncPermissionMissing)
 	a.Create(&rbacv1.Role{ObjectMeta: meta("shop", "sync", nil), Rules: compiled(t, rule[0]).Permissions().Remote},
 		&rbacv1.RoleBinding{ObjectMeta: meta("shop", "sync", nil), Subjects: usersOf(t, a), RoleRef: rbacv1.RoleRef{Kind: "Role", Name: "sync", APIGroup: rbacv1.GroupName}})
 	exists(a, configMap("shop", "one", nil))
