@@ -131,7 +131,7 @@ bench-scale: controlplane ## Measure a fleet that several replicas share, as in 
 	go test -run '^$$' -bench Scale -benchtime 1x -timeout 3h -v ./e2e/sharding $(if $(ARGS),-args $(ARGS))
 
 demo: controlplane ## Start a hub and remotes on this machine, with modules at work.
-	go run ./cmd/hub dev --config examples/syncing/hub.yaml --apply examples/syncing/objects.yaml $(ARGS)
+	go run ./cmd/hub dev --apply examples/syncing/objects.yaml $(ARGS)
 
 dist: ## Write dist/install.yaml, all manifests of a management cluster (IMG: image of the hub).
 	@mkdir -p dist

@@ -28,6 +28,10 @@ const (
 // Held asks for it. An operator writes it.
 const AnnotationAllowHeld = "clusterfx.dev/allow-held"
 
+// AnnotationHubNamespaces on a SyncRule from remotes are the namespaces of the hub in which it may have copies, separated by commas, also
+// from before an edit: where copies that have not moved yet are found again. The hub writes it before it makes a copy there.
+const AnnotationHubNamespaces = "clusterfx.dev/hub-namespaces"
+
 // AnnotationKeptBy replaces the label of a copy that a deleted rule with deletionPolicy Keep leaves behind. A rule of the same hub that
 // gives the same original the same address takes the copy back; the annotation has no meaning on a copy with the label. Only the hub
 // writes it.

@@ -33,8 +33,6 @@ kind: HubConfiguration
 modules:
 - name: tenants
   clusters: {}
-- name: sync
-  clusters: {}
 `
 
 // syncRules are a rule with a CRD and a status that comes back, and a rule whose originals lose their label.

@@ -35,7 +35,7 @@ func BenchmarkLimit(b *testing.B) {
 				fill(b, hub, objects)
 				began := time.Now()
 				a := hub.AddRemote("a", func(c *hubv1.Cluster) {
-					c.Spec.Modules, c.Spec.Client.QPS, c.Spec.Client.Burst = []string{"sync"}, qps, 2*qps
+					c.Spec.Client.QPS, c.Spec.Client.Burst = qps, 2*qps
 				})
 				a.Create(namespace("many", nil))
 				a.Eventually(func() error {
@@ -100,7 +100,7 @@ many: {from: Hub, kind: {apiVersion: v1, kind: ConfigMap}, namespaces: {names: [
 `
 
 // fill creates originals of about 1 KB.
-func fill(b *testing.B, hub *hubtest.Hub, objects int) {
+func fill(b testing.TB, hub *hubtest.Hub, objects int) {
 	b.Helper()
 	next := make(chan int)
 	var all sync.WaitGroup

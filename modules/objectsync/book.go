@@ -27,7 +27,7 @@ type book struct {
 }
 
 func newBook(configs []moduleconfig.Config) (book, error) {
-	b := book{config: rules.Defaults(), clusters: labels.Nothing()}
+	b := book{config: rules.Defaults(), clusters: labels.Everything()}
 	i := slices.IndexFunc(configs, func(c moduleconfig.Config) bool { return c.Name == Name })
 	if i < 0 {
 		return b, nil
@@ -38,11 +38,13 @@ func newBook(configs []moduleconfig.Config) (book, error) {
 			return book{}, fmt.Errorf("decode the configuration of %s: %w", Name, err)
 		}
 	}
-	clusters, err := metav1.LabelSelectorAsSelector(own.Clusters) // of nil: none
-	if err != nil {
+	if b.overrides = own.Overrides; own.Clusters == nil {
+		return b, nil
+	}
+	var err error
+	if b.clusters, err = metav1.LabelSelectorAsSelector(own.Clusters); err != nil {
 		return book{}, fmt.Errorf("decode the selector of clusters: %w", err)
 	}
-	b.clusters, b.overrides = clusters, own.Overrides
 	return b, nil
 }
 

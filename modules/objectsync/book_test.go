@@ -52,7 +52,7 @@ func TestBook_Runs(t *testing.T) {
 		modules []string
 		want    bool
 	}{
-		"not requested":               {configured(nil), edge, nil, false},
+		"without a configuration":     {configured(nil), edge, nil, true},
 		"the Cluster asks":            {configured(nil), nil, []string{Name}, true},
 		"the Cluster asks for others": {configured(&metav1.LabelSelector{}), nil, []string{"inventory"}, false},
 		"all":                         {configured(&metav1.LabelSelector{}), nil, nil, true},
@@ -68,7 +68,7 @@ func TestBook_Runs(t *testing.T) {
 // The finalizer of another hub is removed: it was restored with the object into a new cluster.
 func TestReleaser_AnotherHub(t *testing.T) {
 	t.Parallel()
-	r := &releaser{kind: orders().GVK(), book: bookOf(t, "")}
+	r := &releaser{kind: orders().GVK(), releasers: &releasers{book: bookOf(t, "")}}
 	r.params.Options.HubID = "ours"
 	why, err := r.abandoned(t.Context(), []rules.Rule{orders()}, &metav1.PartialObjectMetadata{}, orders().Finalizer(rules.Place{HubID: "theirs"}))
 	if err != nil || !strings.Contains(why, "another hub") {
@@ -104,7 +104,7 @@ func TestReleaser_Away(t *testing.T) {
 		"unselected lately": {cluster(metav1.ConditionTrue, 0, nil), nil, 0, "", ""},
 		"unselected, away":  {cluster(metav1.ConditionFalse, time.Hour, nil), nil, 2 * time.Minute, "", ""},
 	} {
-		r := &releaser{kind: orders().GVK(), book: bookOf(t, c.abandon)}
+		r := &releaser{kind: orders().GVK(), releasers: &releasers{book: bookOf(t, c.abandon)}}
 		deleted := metav1.NewTime(time.Now().Add(-c.deleted))
 		obj := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "tenant-a", Name: "x", Labels: c.labels, DeletionTimestamp: &deleted,

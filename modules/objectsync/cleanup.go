@@ -80,9 +80,7 @@ func (c cleaner) deleteCopies(ctx context.Context) error {
 func (c cleaner) each(ctx context.Context, o []client.ListOption, f func(*metav1.PartialObjectMetadata) error) error {
 	var all []error
 	for token, more := "", true; more && ctx.Err() == nil; {
-		page := &metav1.PartialObjectMetadataList{}
-		gvk := c.rule.GVK()
-		page.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+		page := metadataOf(c.rule.GVK())
 		err := c.live.List(ctx, page, append(slices.Clone(o), client.Limit(pageSize), client.Continue(token))...)
 		if meta.IsNoMatchError(err) {
 			return nil // There are none of that kind.
@@ -91,7 +89,7 @@ func (c cleaner) each(ctx context.Context, o []client.ListOption, f func(*metav1
 			return fmt.Errorf("list the objects: %w", err)
 		}
 		for i := range page.Items {
-			page.Items[i].SetGroupVersionKind(gvk)
+			page.Items[i].SetGroupVersionKind(c.rule.GVK())
 			if err := f(&page.Items[i]); err != nil {
 				all = append(all, err)
 			}

@@ -316,6 +316,7 @@ func TestCopies_OlderSchema(t *testing.T) {
 	exists(a, copied)
 	patch(t, &hub.Server, original, `{"spec":{"users":[{"name":"alice"}]}}`)
 	hasEventWith(t, hub, original, "Rejected", "the schema of the kind lacks a field")
+	hasProblem(t, hub, "widgets", hubv1.SyncFieldNotDeclared)
 	body := []byte(`{"status":{"phase":"Done","more":"1"}}`)
 	testkit.Must(t, a.Client().Status().Patch(t.Context(), copied, client.RawPatch(types.MergePatchType, body)))
 	hasEventWith(t, hub, original, "StatusReduced", "Cluster a: ")

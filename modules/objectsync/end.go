@@ -76,7 +76,7 @@ func (c cleaner) eachCopy(ctx context.Context, f func(context.Context, *metav1.P
 		return err
 	}
 	if known := c.rule.HubNamespaces(); len(known) > 0 {
-		return c.eachCopyIn(ctx, known, f)
+		return c.eachCopyIn(ctx, append(known, c.rule.EarlierNamespaces(c.at.Cluster)...), f)
 	}
 	return c.eachCopyIn(ctx, []string{metav1.NamespaceAll}, f)
 }

@@ -44,11 +44,7 @@ const (
 
 // SetUp follows the SyncRules of the hub in the app of a remote.
 func SetUp(p Params) error {
-	metrics, err := syncer.NewMetrics(p.Metrics)
-	if err != nil {
-		return err
-	}
-	return errors.Join(p.Manager.Add(newEngine(p, metrics)), p.Manager.Add(&remains{params: p}))
+	return errors.Join(p.Manager.Add(newEngine(p)), p.Manager.Add(&remains{params: p}))
 }
 
 // engine is the remote part in one app: it has an entry for each rule that works there. A rule that lacks something, or fails, affects
@@ -58,8 +54,8 @@ type engine struct {
 	cluster     string
 	shared      *shared
 	statuses    *rate.Limiter   // limits the writes of status of all rules
-	metrics     *syncer.Metrics // of all rules
 	hub, remote *registry.Reviews
+	metrics     *syncer.Metrics     // of all rules; set by Start
 	rules       *hubobjects.Objects // set by Start
 	ctx         context.Context     //nolint:containedctx // Of Start: the life of all entries.
 	running     sync.WaitGroup      // goroutines of entries
@@ -79,9 +75,9 @@ type edit struct {
 	first, last time.Time
 }
 
-func newEngine(p Params, metrics *syncer.Metrics) *engine {
+func newEngine(p Params) *engine {
 	return &engine{
-		params: p, cluster: string(p.Name), shared: p.Shared, statuses: syncer.NewStatusLimiter(), metrics: metrics,
+		params: p, cluster: string(p.Name), shared: p.Shared, statuses: syncer.NewStatusLimiter(),
 		hub: registry.NewReviews(p.HubClient), remote: registry.NewReviews(p.Client),
 		entries: map[string]*entry{}, edits: map[string]edit{}, looked: map[string]int64{}, tables: map[tableKey]*table{},
 		used: map[need]time.Time{},
@@ -90,12 +86,21 @@ func newEngine(p Params, metrics *syncer.Metrics) *engine {
 
 // Start owns the entries: it returns when they have ended.
 func (e *engine) Start(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-e.shared.exists: // Without a rule an app has this goroutine, and nothing else.
+	}
 	e.ctx = ctx
 	defer e.stop()
 	if !e.awaitRules(ctx) {
 		return nil
 	}
-	err := registry.ControllerManagedBy(e.params.Manager).Named("sync-rules").
+	var err error
+	if e.metrics, err = syncer.NewMetrics(e.params.Metrics); err != nil {
+		return err
+	}
+	err = registry.ControllerManagedBy(e.params.Manager).Named("sync-rules").
 		WithOptions(controller.Options{MaxConcurrentReconciles: ruleWorkers}).
 		WatchesRawSource(e.rules.Requests()).
 		WatchesRawSource(registry.Changed(e.params.Facts, e.all)).
@@ -104,7 +109,7 @@ func (e *engine) Start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	wait.UntilWithContext(ctx, e.tidy, tidyEvery)
+	wait.UntilWithContext(ctx, func(ctx context.Context) { e.tidy(ctx, time.Now()) }, tidyEvery)
 	return nil
 }
 
@@ -187,13 +192,16 @@ func (e *engine) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 	rule, err := e.compile(found)
 	if err != nil {
 		e.replace(req.Name, nil)
-		e.shared.reports.set(req.Name, e.cluster, report{Generation: found.Generation})
+		e.shared.reports.set(req.Name, e.cluster, report{Generation: found.Generation}.itself)
 		return reconcile.Result{}, nil //nolint:nilerr // The condition Valid says why.
 	}
 	if rule.IsTerminating {
 		return e.end(ctx, rule, found)
 	}
 	now := e.entry(req.Name)
+	if !rule.IsRecorded() { // It is about to be.
+		return reconcile.Result{}, nil
+	}
 	if wait := e.editedFor(now, rule, time.Now()); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
@@ -269,7 +277,6 @@ func (e *engine) keep(ctx context.Context, now *entry, allowed int64) (reconcile
 func (e *engine) follow(ctx context.Context, rule rules.Rule, drains bool, allowed int64) (reconcile.Result, error) {
 	next := newEntry(e, rule, drains)
 	next.allow(allowed)
-	next.follows(e.entry(rule.Name))
 	problems, err := next.check(ctx, false)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -292,12 +299,11 @@ func (e *engine) follow(ctx context.Context, rule rules.Rule, drains bool, allow
 // lack stops the entry, and nothing else. It is tried again when it could have changed, at the latest after a time.
 func (e *engine) lack(next *entry, problems map[hubv1.SyncProblemReason]string) reconcile.Result {
 	idle := newEntry(e, next.Rule, next.drains)
-	idle.earlier = next.earlier
 	idle.lacking = problems
 	idle.close()
 	e.replace(next.Name, idle)
 	e.release(next)
-	e.shared.reports.set(next.Name, e.cluster, report{Generation: next.Generation, Problems: problems})
+	e.shared.reports.set(next.Name, e.cluster, report{Generation: next.Generation, Problems: problems}.itself)
 	return reconcile.Result{RequeueAfter: wait.Jitter(lackAgain, 0.25)}
 }
 
@@ -321,11 +327,7 @@ func (e *engine) replace(rule string, next *entry) {
 		before.stop()
 	}
 	if next != nil && !next.lacks() {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		for _, n := range next.needs() {
-			e.used[n] = time.Now()
-		}
+		e.endUnneeded(e.ctx, time.Now())
 	}
 }
 
@@ -349,7 +351,7 @@ func (e *engine) note(rule string, generation int64) {
 func (e *engine) end(ctx context.Context, rule rules.Rule, found *hubv1.SyncRule) (reconcile.Result, error) {
 	e.replace(rule.Name, nil)
 	err := endRule(ctx, e.params, rule, found)
-	e.shared.reports.set(rule.Name, e.cluster, report{Generation: rule.Generation, Ended: err == nil})
+	e.shared.reports.set(rule.Name, e.cluster, report{Generation: rule.Generation, Ended: err == nil}.itself)
 	return reconcile.Result{}, err
 }
 

@@ -3,7 +3,9 @@
 package objectsync
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -11,9 +13,8 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -41,7 +42,6 @@ type entry struct {
 	cancel context.CancelFunc
 
 	hubRules []rbac.NamespacedRules // what the rule needs in the hub, set by check
-	earlier  []string               // namespaces of copies in the hub in earlier generations
 
 	// Set by open.
 	patcher patcher
@@ -96,11 +96,13 @@ func (e *entry) allow(generation int64) bool {
 func (e *entry) run() {
 	e.unready = len(e.opened.Sources)
 	e.table.put(e)
+	e.engine.shared.reports.set(e.Name, e.engine.cluster, e.said)
+	time.AfterFunc(settled, e.changed) // What still waits then is a problem.
 	queue := entryQueue{e.table.queue, e}
 	ctx, cancel := context.WithCancel(e.table.ctx)
 	context.AfterFunc(e.ctx, cancel)
-	if e.From == rules.FromRemote && (len(e.earlier) > 0 || e.Generation > 1) {
-		e.engine.running.Go(func() { e.findMoved(ctx, queue) })
+	if earlier := e.EarlierNamespaces(e.engine.cluster); len(earlier) > 0 {
+		e.engine.running.Go(func() { e.findMoved(ctx, queue, earlier) })
 	}
 	for _, one := range e.opened.Sources {
 		if err := one.Start(ctx, queue); err != nil {
@@ -122,47 +124,22 @@ func (e *entry) run() {
 	}
 }
 
-// findMoved finds copies in the hub where an earlier generation has made them, which no watch delivers.
-func (e *entry) findMoved(ctx context.Context, queue entryQueue) {
-	named := e.HubNamespaces()
-	if len(named) == 0 {
-		return // All namespaces are watched.
-	}
-	keys := e.Identity(placeOf(e.params)).Keys()
-	list := func(namespace string) ([]client.Object, error) {
-		all := &unstructured.UnstructuredList{}
-		all.SetGroupVersionKind(e.GVK().GroupVersion().WithKind(e.Kind.Kind + "List"))
-		err := e.params.HubClient.List(ctx, all, client.MatchingLabels{keys.ManagedBy: e.Tenant(placeOf(e.params))}, client.InNamespace(namespace))
-		found := make([]client.Object, 0, len(all.Items))
+// findMoved finds copies in the hub where an earlier generation has made them, which no watch delivers. Where the rule may not read any
+// more, they stay.
+func (e *entry) findMoved(ctx context.Context, queue entryQueue, namespaces []string) {
+	copies := client.MatchingLabels{e.Identity(placeOf(e.params)).Keys().ManagedBy: e.Tenant(placeOf(e.params))}
+	for _, namespace := range namespaces {
+		all := listOf(e.GVK())
+		_ = wait.PollUntilContextCancel(ctx, kindAgain, true, func(ctx context.Context) (bool, error) {
+			err := e.params.HubClient.List(ctx, all, copies, client.InNamespace(namespace))
+			return err == nil || apierrors.IsForbidden(err), nil
+		})
 		for i := range all.Items {
-			found = append(found, &all.Items[i])
+			for _, key := range e.opened.Moved(&all.Items[i]) {
+				queue.Add(reconcile.Request{NamespacedName: key})
+			}
 		}
-		return found, err
 	}
-	found, err := list(metav1.NamespaceAll)
-	if apierrors.IsForbidden(err) { // Where the rule may not read any more, its copies stay.
-		for _, namespace := range e.earlier {
-			more, _ := list(namespace)
-			found = append(found, more...)
-		}
-		err = nil
-	}
-	if err != nil && ctx.Err() == nil {
-		e.params.Logger.Error(err, "Failed to look for copies at earlier addresses", "rule", e.Name)
-	}
-	for _, key := range e.opened.Moved(found) {
-		queue.Add(reconcile.Request{NamespacedName: key})
-	}
-}
-
-// follows takes over what is known of the generations before.
-func (e *entry) follows(before *entry) {
-	if before == nil {
-		return
-	}
-	e.earlier = slices.DeleteFunc(append(slices.Clone(before.earlier), before.HubNamespaces()...), func(namespace string) bool {
-		return slices.Contains(e.HubNamespaces(), namespace)
-	})
 }
 
 // stop returns when nothing of the entry is in work.
@@ -238,7 +215,7 @@ func (e *entry) done(key types.NamespacedName) {
 	delete(e.first, key)
 	e.endFirst()
 	e.mu.Unlock()
-	e.tell()
+	e.changed()
 }
 
 func (e *entry) ready() {
@@ -246,14 +223,22 @@ func (e *entry) ready() {
 	e.unready--
 	e.endFirst()
 	e.mu.Unlock()
-	e.tell()
+	e.changed()
 }
+
+func (e *entry) changed() { e.engine.shared.reports.touch(e.Name) }
 
 // endFirst needs the lock.
 func (e *entry) endFirst() {
 	if e.unready == 0 && len(e.first) == 0 {
 		e.first = nil
 	}
+}
+
+func (e *entry) isSynced() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.unready == 0
 }
 
 func (e *entry) isDrained() bool {
@@ -314,28 +299,31 @@ func reasonOf(o syncer.Outcome) hubv1.SyncProblemReason {
 	return ""
 }
 
-// tell tells the hub part how far the rule is in this remote.
-func (e *entry) tell() {
-	if e.ctx.Err() != nil {
-		return
-	}
+// said is what the hub part learns when it asks how far the rule is in this remote.
+func (e *entry) said() report {
 	e.mu.Lock()
-	one := report{Generation: e.Generation, Following: e.first == nil, Originals: int64(len(e.seen)), Problems: map[hubv1.SyncProblemReason]string{}}
+	defer e.mu.Unlock()
+	one := report{
+		Generation: e.Generation, Following: e.first == nil, Originals: int64(len(e.seen)), Copies: int64(e.opened.Copies()),
+		Problems: map[hubv1.SyncProblemReason]string{},
+	}
 	for reason, keys := range e.trouble {
-		for key := range keys {
-			one.Problems[reason] = key.String()
-			break
-		}
+		one.Problems[reason] = first(keys)
 	}
-	for key := range e.first {
-		if time.Since(e.began) > settled {
-			one.Problems[hubv1.SyncWaiting] = key.String()
-		}
-		break
+	if held := len(e.trouble[hubv1.SyncHeld]); held > 0 {
+		one.Problems[hubv1.SyncHeld] = fmt.Sprintf("%d of %d copies, as of %s", held, one.Copies, one.Problems[hubv1.SyncHeld])
 	}
-	e.mu.Unlock()
-	one.Copies = int64(e.opened.Copies())
-	e.engine.shared.reports.set(e.Name, e.engine.cluster, one)
+	if len(e.first) > 0 && time.Since(e.began) > settled {
+		one.Problems[hubv1.SyncWaiting] = first(e.first)
+	}
+	return one
+}
+
+// first of some keys, so that the same ones make the same report.
+func first(keys map[types.NamespacedName]struct{}) string {
+	return slices.MinFunc(slices.Collect(maps.Keys(keys)), func(a, b types.NamespacedName) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	}).String()
 }
 
 // requestProblems requests the objects with held deletes again.

@@ -19,21 +19,10 @@ type Params struct {
 	Shared *shared
 }
 
-// ReplicaParams are the dependencies of the hub part that each replica has.
-type ReplicaParams struct {
-	registry.HubPart
-}
-
-// HubParams are the dependencies of the hub part that one replica has.
-type HubParams struct {
-	registry.HubPart
-}
-
-// Module runs in the remotes that spec.modules or the hub's configuration selects. Its hub part reports what the apps of a replica
-// say of the rules.
+// Module runs in all remotes, unless spec.modules or the hub's configuration selects some: it does nothing without a rule, and a rule has
+// a selector of its own. Its hub part reports what the apps of a replica say of the rules.
 var Module = registry.NewModule(Name, registry.ModuleOptions{
 	Description: "Copies objects between the hub and remotes by SyncRules.",
-	Select:      registry.Selector{OnRequest: true},
 	Config:      registry.ConfigOf(rules.Defaults),
 	HubRules: []rbacv1.PolicyRule{
 		hubRule("syncrules", "get", "list", "watch"), hubRule("syncrules/status", "patch"),

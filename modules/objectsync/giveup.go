@@ -32,8 +32,8 @@ var errEdited = errors.New("the rule has changed")
 
 // giveUp is asked before a copy is deleted because of the rule, and not because of its original.
 func (e *entry) giveUp(ctx context.Context) (context.Context, time.Duration, error) {
-	if wait := settled - time.Since(e.began); wait > 0 {
-		return ctx, wait, nil
+	if wait := settled - time.Since(e.began); wait > 0 || !e.isSynced() { // Half of the copies are half of all.
+		return ctx, max(wait, time.Second), nil
 	}
 	if err := e.isCurrent(ctx); err != nil {
 		return ctx, 0, err

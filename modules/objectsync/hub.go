@@ -35,7 +35,8 @@ const (
 // will delete.
 type releasers struct {
 	book   book
-	params HubParams
+	params registry.HubPart
+	rules  *rules.Compiler
 
 	mu    sync.Mutex // protects kinds
 	kinds map[schema.GroupVersionKind]bool
@@ -51,7 +52,7 @@ func (r *releasers) ensure(kind schema.GroupVersionKind) error {
 	if _, err := r.params.RESTMapper.RESTMapping(kind.GroupKind(), kind.Version); err != nil {
 		return err
 	}
-	if err := (&releaser{kind: kind, book: r.book, params: r.params}).add(); err != nil {
+	if err := (&releaser{kind: kind, releasers: r}).add(); err != nil {
 		return err
 	}
 	r.kinds[kind] = true
@@ -59,20 +60,19 @@ func (r *releasers) ensure(kind schema.GroupVersionKind) error {
 }
 
 type releaser struct {
-	kind   schema.GroupVersionKind
-	book   book
-	params HubParams
+	*releasers
+	kind schema.GroupVersionKind
 }
 
-// rules are those that hold originals of the kind.
-func (r *releaser) rules(ctx context.Context) ([]rules.Rule, error) {
+// holders are the rules that hold originals of the kind.
+func (r *releaser) holders(ctx context.Context) ([]rules.Rule, error) {
 	var all hubv1.SyncRuleList
 	if err := r.params.Client.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the rules: %w", err)
 	}
 	var found []rules.Rule
 	for i := range all.Items {
-		one, err := rules.Compile(&all.Items[i])
+		one, err := r.rules.Compile(&all.Items[i])
 		if err == nil && one.GVK() == r.kind && one.HasFinalizers() {
 			found = append(found, one)
 		}
@@ -112,7 +112,7 @@ func (r *releaser) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 	if !isHeld(obj) {
 		return reconcile.Result{}, nil
 	}
-	all, err := r.rules(ctx)
+	all, err := r.holders(ctx)
 	if err != nil {
 		return reconcile.Result{}, err
 	}

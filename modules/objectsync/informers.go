@@ -4,7 +4,6 @@ package objectsync
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,22 +27,48 @@ func (e *entry) needs() []need {
 }
 
 // tidy ends informers of the remote that no rule needs any more, so that a permission that is taken away is nobody's problem.
-func (e *engine) tidy(ctx context.Context) {
-	now, needed := time.Now(), map[need]bool{}
+func (e *engine) tidy(ctx context.Context, now time.Time) {
 	var drained []string
-	var ends []need
 	e.mu.Lock()
 	for name, one := range e.entries {
 		if one.drains && one.isDrained() {
 			drained = append(drained, name)
 		}
-		for _, n := range one.needs() {
-			needed[n] = needed[n] || !one.lacks()
+	}
+	e.mu.Unlock()
+	for _, name := range drained {
+		e.again(name)
+	}
+	e.endUnneeded(ctx, now)
+}
+
+// release ends the informers of an entry now that no other entry needs: the API server refuses them.
+func (e *engine) release(of *entry) {
+	e.mu.Lock()
+	for _, n := range of.needs() {
+		if _, used := e.used[n]; used {
+			e.used[n] = time.Time{}
 		}
 	}
-	for n := range needed {
-		if needed[n] {
-			e.used[n] = now
+	e.mu.Unlock()
+	e.endUnneeded(e.ctx, time.Now())
+}
+
+func (e *engine) endUnneeded(ctx context.Context, now time.Time) {
+	for _, n := range e.unneeded(now) {
+		e.removeInformer(ctx, n)
+	}
+}
+
+// unneeded forgets the informers that it returns.
+func (e *engine) unneeded(now time.Time) (ends []need) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, one := range e.entries {
+		for _, n := range one.needs() {
+			if !one.lacks() {
+				e.used[n] = now
+			}
 		}
 	}
 	for n, last := range e.used {
@@ -52,33 +77,7 @@ func (e *engine) tidy(ctx context.Context) {
 			delete(e.used, n)
 		}
 	}
-	e.mu.Unlock()
-	for _, n := range ends {
-		e.removeInformer(ctx, n)
-	}
-	for _, name := range drained {
-		e.again(name)
-	}
-}
-
-// release ends the informers of an entry now that no other entry needs: the API server refuses them.
-func (e *engine) release(of *entry) {
-	var ends []need
-	e.mu.Lock()
-	for _, n := range of.needs() {
-		isNeeded := false
-		for _, one := range e.entries {
-			isNeeded = isNeeded || !one.lacks() && slices.Contains(one.needs(), n)
-		}
-		if _, used := e.used[n]; used && !isNeeded {
-			ends = append(ends, n)
-			delete(e.used, n)
-		}
-	}
-	e.mu.Unlock()
-	for _, n := range ends {
-		e.removeInformer(e.ctx, n)
-	}
+	return ends
 }
 
 func (e *engine) removeInformer(ctx context.Context, n need) {

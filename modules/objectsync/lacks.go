@@ -39,13 +39,13 @@ func (e *entry) check(ctx context.Context, live bool) (problems, error) {
 		found[hubv1.SyncNamespaceMissing] = e.namespacesInHub()[i]
 		return found, nil
 	}
-	hub, err := e.mapping(e.params.HubClient, inHub, found)
+	hub, err := e.mapping(e.params.HubClient.RESTMapper(), inHub, found)
 	if err != nil || hub == nil {
 		return found, err
 	}
 	remote := hub
 	if !e.BringCRD {
-		if remote, err = e.mapping(e.params.Client, inRemote, found); err != nil {
+		if remote, err = e.mapping(e.params.RESTMapper, inRemote, found); err != nil {
 			return nil, err
 		}
 	}
@@ -59,7 +59,7 @@ func (e *entry) check(ctx context.Context, live bool) (problems, error) {
 		if err := e.bring(ctx, found); err != nil || len(found) > 0 {
 			return found, err
 		}
-		if _, err = e.mapping(e.params.Client, inRemote, found); err != nil {
+		if _, err = e.mapping(e.params.RESTMapper, inRemote, found); err != nil {
 			return nil, err
 		}
 	}
@@ -77,14 +77,14 @@ func (e *entry) namespacesInHub() []string {
 }
 
 // mapping is nil with a problem.
-func (e *entry) mapping(c client.Client, where string, found problems) (*meta.RESTMapping, error) {
+func (e *entry) mapping(kinds meta.RESTMapper, where string, found problems) (*meta.RESTMapping, error) {
 	kind := e.GVK()
-	mapping, err := c.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+	mapping, err := kinds.RESTMapping(kind.GroupKind(), kind.Version)
 	what := fmt.Sprintf("%s %s in %s", kind.GroupVersion(), kind.Kind, where)
 	switch {
 	case meta.IsNoMatchError(err):
 		reason := hubv1.SyncKindMissing
-		if _, err := c.RESTMapper().RESTMapping(kind.GroupKind()); err == nil {
+		if _, err := kinds.RESTMapping(kind.GroupKind()); err == nil {
 			reason = hubv1.SyncVersionMissing
 		}
 		found[reason] = what
@@ -169,9 +169,7 @@ func (e *entry) look(ctx context.Context, found problems) error {
 		where   string
 		options []client.ListOption
 	}{{e.params.HubClient, inHub, hubOptions}, {e.params.APIReader, inRemote, remoteOptions}} {
-		page := &metav1.PartialObjectMetadataList{}
-		page.SetGroupVersionKind(e.GVK().GroupVersion().WithKind(e.Kind.Kind + "List"))
-		err := one.reader.List(ctx, page, one.options...)
+		err := one.reader.List(ctx, metadataOf(e.GVK()), one.options...)
 		switch {
 		case isAbsent(err):
 			found[hubv1.SyncKindMissing] = e.Kind.Kind + " in " + one.where

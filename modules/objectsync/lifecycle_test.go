@@ -187,6 +187,25 @@ func TestEnd_Away(t *testing.T) {
 	})
 }
 
+// The copies of a remote that is away are in the hub: a rule that is deleted ends there without it, and nothing remains.
+func TestEnd_AwayFromRemote(t *testing.T) {
+	t.Parallel()
+	hub := hubOf(t, `
+reports: {from: Remote, kind: {apiVersion: v1, kind: ConfigMap}, namespaces: {names: [shop]}, to: {naming: Mirror, namespace: inbox}, deletionPolicy: Delete}
+`)
+	a := hub.Remote("a")
+	hub.Create(namespace("inbox", nil))
+	a.Create(namespace("shop", nil), configMap("shop", "one", nil))
+	counts(t, &hub.Server, "inbox", 1)
+	a.Refuse()
+	a.WaitNotReady(hubv1.ReasonUnreachable)
+	rule := &hubv1.SyncRule{ObjectMeta: metav1.ObjectMeta{Name: "reports"}}
+	hub.Delete(rule)
+	hub.WaitGone(rule)
+	counts(t, &hub.Server, "inbox", 0)
+	testkit.Equal(t, len(a.Cluster().Status.Remains), 0, "remains")
+}
+
 // A rule that is deleted and applied again while a remote is away finds its copies there.
 func TestEnd_AppliedAgain(t *testing.T) {
 	t.Parallel()

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
@@ -154,9 +153,7 @@ func (l *limit) count(ctx context.Context) error {
 	if !l.isDue(time.Now()) {
 		return nil
 	}
-	all := &unstructured.UnstructuredList{}
-	gvk := l.rule.GVK()
-	all.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	all := listOf(l.rule.GVK())
 	if err := l.copies.List(ctx, all); err != nil {
 		return fmt.Errorf("count the copies of rule %s: %w", l.rule.Name, err)
 	}

@@ -153,6 +153,18 @@ func emptyOf(kind schema.GroupVersionKind) object {
 	return empty
 }
 
+func listOf(kind schema.GroupVersionKind) *unstructured.UnstructuredList {
+	empty := &unstructured.UnstructuredList{}
+	empty.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	return empty
+}
+
+func metadataOf(kind schema.GroupVersionKind) *metav1.PartialObjectMetadataList {
+	empty := &metav1.PartialObjectMetadataList{}
+	empty.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	return empty
+}
+
 func namespaceMetadata() *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}}
 }
@@ -304,8 +316,7 @@ func (e *entry) reader() client.Reader {
 // requestsIn requests the originals in a namespace, or all if it has no name.
 func (e *entry) requestsIn(reader client.Reader) func(context.Context, client.Object) []reconcile.Request {
 	return func(ctx context.Context, namespace client.Object) []reconcile.Request {
-		all := &unstructured.UnstructuredList{}
-		all.SetGroupVersionKind(e.GVK().GroupVersion().WithKind(e.GVK().Kind + "List"))
+		all := listOf(e.GVK())
 		if err := reader.List(ctx, all, client.InNamespace(namespace.GetName())); err != nil {
 			e.params.Logger.Error(err, "Failed to list the originals in a namespace whose labels have changed", "rule", e.Name)
 			return nil
@@ -335,8 +346,7 @@ func (e *engine) hasCopies(ctx context.Context, r rules.Rule) (bool, error) {
 			options = append(options, client.InNamespace(named[0]))
 		}
 	}
-	page := &metav1.PartialObjectMetadataList{}
-	page.SetGroupVersionKind(r.GVK().GroupVersion().WithKind(r.Kind.Kind + "List"))
+	page := metadataOf(r.GVK())
 	err := target.List(ctx, page, options...)
 	switch {
 	case isAbsent(err), apierrors.IsForbidden(err): // A rule that never had the permission has made nothing.

@@ -20,7 +20,6 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	hubac "github.com/clusterfx/clusterfx/api/v1alpha1/applyconfiguration/api/v1alpha1"
-	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -40,7 +39,7 @@ const (
 // reporter writes what the apps of this replica say into the status of each rule.
 type reporter struct {
 	shared  *shared
-	params  ReplicaParams
+	params  registry.HubPart
 	list    func() []registry.Status // the remotes of this replica
 	began   time.Time
 	remotes atomic.Bool          // something has changed in a remote since the last look
@@ -55,7 +54,7 @@ type seen struct {
 }
 
 // SetUpReplica adds the reporter of this replica.
-func SetUpReplica(p ReplicaParams, s *shared) error {
+func SetUpReplica(p registry.HubPart, s *shared) error {
 	r := &reporter{shared: s, params: p, list: p.Registry.List, began: time.Now(), written: map[string]time.Time{}, seen: map[string]seen{}}
 	return p.Manager.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		p.Registry.Follow(ctx, func(registry.Event) { r.remotes.Store(true) })
@@ -69,7 +68,7 @@ func (r *reporter) run(ctx context.Context) error {
 		return fmt.Errorf("watch the rules: %w", err)
 	}
 	handlers, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: r.touch, UpdateFunc: func(_, now any) { r.touch(now) }, DeleteFunc: r.touch,
+		AddFunc: r.touch, UpdateFunc: func(_, now any) { r.touch(now) }, DeleteFunc: r.gone,
 	})
 	if err != nil {
 		return fmt.Errorf("watch the rules: %w", err)
@@ -88,10 +87,18 @@ func (r *reporter) run(ctx context.Context) error {
 }
 
 func (r *reporter) touch(object any) {
-	if gone, ok := object.(cache.DeletedFinalStateUnknown); ok {
-		object = gone.Obj
+	r.shared.first.Do(func() { close(r.shared.exists) })
+	if rule, ok := object.(*hubv1.SyncRule); ok {
+		r.shared.reports.touch(rule.Name)
+	}
+}
+
+func (r *reporter) gone(object any) {
+	if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
+		object = last.Obj
 	}
 	if rule, ok := object.(*hubv1.SyncRule); ok {
+		r.shared.rules.Forget(rule.Name)
 		r.shared.reports.touch(rule.Name)
 	}
 }
@@ -177,8 +184,11 @@ func (r *reporter) entryOf(rule *hubv1.SyncRule) (entry *hubv1.SyncReplica, isWh
 	}
 	sum := summed{rule: rule, said: r.shared.reports.of(rule.Name)}
 	for _, one := range r.list() {
-		if isSelected(compiled, one) {
-			sum.add(one)
+		if !runs(one) {
+			continue
+		}
+		if _, says := sum.said[string(one.Name)]; says || compiled.SelectsCluster(one.Labels) {
+			sum.add(one, compiled.SelectsCluster(one.Labels))
 		}
 		delete(sum.said, string(one.Name))
 	}
@@ -188,13 +198,12 @@ func (r *reporter) entryOf(rule *hubv1.SyncRule) (entry *hubv1.SyncReplica, isWh
 	return sum.entry(r.params.Options.Replica), sum.waiting() == 0
 }
 
-func isSelected(r rules.Rule, remote registry.Status) bool {
+func runs(remote registry.Status) bool {
 	switch remote.State {
 	case state.StateWarm, state.StateStopping, state.StateStopped:
 		return false
 	}
-	runs := slices.ContainsFunc(remote.Modules, func(m state.ModuleStatus) bool { return m.Name == Name })
-	return runs && r.SelectsCluster(remote.Labels)
+	return slices.ContainsFunc(remote.Modules, func(m state.ModuleStatus) bool { return m.Name == Name })
 }
 
 // summed is what apps say of a rule.
@@ -210,11 +219,15 @@ type summed struct {
 
 func (s *summed) waiting() int32 { return s.clusters - s.ready - s.ended - s.unreachable }
 
-func (s *summed) add(remote registry.Status) {
-	s.clusters++
+// add takes also what is left in a remote that the rule does not select any more.
+func (s *summed) add(remote registry.Status, isSelected bool) {
 	one := s.said[string(remote.Name)]
+	if isSelected {
+		s.clusters++
+	}
 	isCurrent, isEnding := one.Generation == s.rule.Generation, !s.rule.DeletionTimestamp.IsZero()
 	switch {
+	case !isSelected:
 	case isEnding && isCurrent && one.Ended:
 		s.ended++
 	case !isEnding && isCurrent && one.Following:
@@ -239,7 +252,7 @@ func (s *summed) add(remote registry.Status) {
 }
 
 func (s *summed) entry(replica string) *hubv1.SyncReplica {
-	if s.clusters == 0 {
+	if s.clusters == 0 && s.copies == 0 && s.troubled == 0 {
 		return nil
 	}
 	slices.Sort(s.unready)

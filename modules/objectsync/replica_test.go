@@ -66,7 +66,7 @@ func TestReporter_OneWrite(t *testing.T) {
 		for _, one := range r.list() {
 			r.shared.reports.set(rule.Name, string(one.Name), report{
 				Generation: 1, Following: true, Problems: map[hubv1.SyncProblemReason]string{reason: "default/" + strings.Repeat("n", 250)},
-			})
+			}.itself)
 		}
 	}
 	fail(hubv1.SyncConflict)
@@ -122,7 +122,7 @@ func TestStanding_Size(t *testing.T) {
 			sum.said[string(one.Name)] = told{report: report{Problems: map[hubv1.SyncProblemReason]string{
 				hubv1.SyncHeld: strings.Repeat("n", 400), hubv1.SyncFieldNotDeclared: strings.Repeat("n", 400),
 			}}}
-			sum.add(one)
+			sum.add(one, true)
 		}
 		s.replicas = append(s.replicas, *sum.entry(strings.Repeat(fmt.Sprint(i), 253)))
 	}

@@ -15,9 +15,13 @@ import (
 type shared struct {
 	reports *reports
 	rules   *rules.Compiler // compiles a rule once for all apps
+	first   sync.Once
+	exists  chan struct{} // closed when the hub has, or had, a rule
 }
 
-func newShared() *shared { return &shared{reports: newReports(), rules: &rules.Compiler{}} }
+func newShared() *shared {
+	return &shared{reports: newReports(), rules: &rules.Compiler{}, exists: make(chan struct{})}
+}
 
 // report is what an app says of a rule in its remote.
 type report struct {
@@ -29,16 +33,20 @@ type report struct {
 	Problems   map[hubv1.SyncProblemReason]string // reason to one object as an example, "namespace/name", may be empty
 }
 
-func (r report) equals(other report) bool {
-	return r.Generation == other.Generation && r.Following == other.Following && r.Ended == other.Ended &&
-		r.Originals == other.Originals && r.Copies == other.Copies && maps.Equal(r.Problems, other.Problems)
-}
+// itself is for reports.set.
+func (r report) itself() report { return r }
 
-// reports has what the apps of this replica say of each rule.
+// reports has what the apps of this replica say of each rule when it is asked.
 type reports struct {
 	mu    sync.Mutex // protects the fields
-	rules map[string]map[string]told
+	rules map[string]map[string]*teller
 	dirty map[string]bool // rules about which something has changed since take
+}
+
+// teller is the app of a Cluster.
+type teller struct {
+	ask   func() report
+	since map[hubv1.SyncProblemReason]time.Time // of reports.of
 }
 
 // told is a report, with the time at which each of its problems was first reported.
@@ -48,27 +56,20 @@ type told struct {
 }
 
 func newReports() *reports {
-	return &reports{rules: map[string]map[string]told{}, dirty: map[string]bool{}}
+	return &reports{rules: map[string]map[string]*teller{}, dirty: map[string]bool{}}
 }
 
-// set replaces what the app of a Cluster has said of a rule. The report must not be changed afterwards.
-func (r *reports) set(rule, cluster string, one report) {
+// set says who tells about a rule in a Cluster. The function must not block.
+func (r *reports) set(rule, cluster string, ask func() report) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	before, known := r.rules[rule][cluster]
-	if known && before.equals(one) {
-		return
-	}
 	if r.rules[rule] == nil {
-		r.rules[rule] = map[string]told{}
+		r.rules[rule] = map[string]*teller{}
 	}
-	now, since := time.Now(), map[hubv1.SyncProblemReason]time.Time{}
-	for reason := range one.Problems {
-		if since[reason] = now; !before.since[reason].IsZero() {
-			since[reason] = before.since[reason]
-		}
+	if r.rules[rule][cluster] == nil {
+		r.rules[rule][cluster] = &teller{}
 	}
-	r.rules[rule][cluster] = told{report: one, since: since}
+	r.rules[rule][cluster].ask = ask
 	r.dirty[rule] = true
 }
 
@@ -93,11 +94,26 @@ func (r *reports) touch(rule string) {
 	r.dirty[rule] = true
 }
 
-// of returns what is said of a rule, by Cluster.
+// of asks what is said of a rule, by Cluster. One goroutine calls it.
 func (r *reports) of(rule string) map[string]told {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	return maps.Clone(r.rules[rule])
+	tellers, asks := maps.Clone(r.rules[rule]), map[string]func() report{}
+	for cluster, one := range tellers {
+		asks[cluster] = one.ask
+	}
+	r.mu.Unlock()
+	said := make(map[string]told, len(tellers))
+	for cluster, one := range tellers {
+		now, since := asks[cluster](), map[hubv1.SyncProblemReason]time.Time{}
+		for reason := range now.Problems {
+			if since[reason] = one.since[reason]; since[reason].IsZero() {
+				since[reason] = time.Now()
+			}
+		}
+		one.since = since
+		said[cluster] = told{now, since}
+	}
+	return said
 }
 
 // take returns the rules about which something has changed, and forgets that.

@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
@@ -35,11 +34,11 @@ func (r *ruleReconciler) end(ctx context.Context, rule rules.Rule, s *standing) 
 	case errors.Is(err, registry.ErrNotOnPurpose): // The apps have left all as it was: the same rule finds its copies again.
 		r.params.EventRecorder.Eventf(s.rule, nil, corev1.EventTypeWarning, "DefinitionDeleted", "End",
 			"The definition of SyncRules is being deleted: the copies of the rule stay as they are.")
-		return ctrl.Result{}, r.setFinalizer(ctx, s.rule, controllerutil.RemoveFinalizer)
+		return ctrl.Result{}, r.change(ctx, s.rule, removeFinalizer)
 	case err != nil:
 		return ctrl.Result{}, fmt.Errorf("judge the deletion of the rule %s: %w", rule.Name, err)
 	}
-	if s.waiting() > 0 && time.Since(s.rule.DeletionTimestamp.Time) < endWithin {
+	if !s.mayEnd(time.Now()) {
 		return ctrl.Result{RequeueAfter: lookAgain}, nil
 	}
 	for _, c := range s.unended() {
@@ -54,7 +53,12 @@ func (r *ruleReconciler) end(ctx context.Context, rule rules.Rule, s *standing) 
 	if err := r.releaseOriginals(ctx, rule); err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{}, r.setFinalizer(ctx, s.rule, controllerutil.RemoveFinalizer)
+	return ctrl.Result{}, r.change(ctx, s.rule, removeFinalizer)
+}
+
+// mayEnd is false while remotes that respond have to end the rule, for some time.
+func (s *standing) mayEnd(now time.Time) bool {
+	return s.waiting() == 0 || now.Sub(s.rule.DeletionTimestamp.Time) >= endWithin
 }
 
 // unended are the Clusters that have not ended the rule, or may not have.
@@ -83,13 +87,20 @@ func (r *ruleReconciler) writeRemains(ctx context.Context, of *hubv1.Cluster, ru
 		return nil
 	}
 	after := before.DeepCopy()
-	after.Status.Remains = append(after.Status.Remains, remainsOf(rule, r.params.Options.HubID))
-	if len(after.Status.Remains) > hubv1.MaxRemains {
+	var forgotten []hubv1.SyncRemains
+	after.Status.Remains, forgotten = withRemains(after.Status.Remains, remainsOf(rule, r.params.Options.HubID))
+	for _, one := range forgotten {
 		r.params.EventRecorder.Eventf(before, nil, corev1.EventTypeWarning, "RemainsForgotten", "End",
-			"Too many rules have ended while this Cluster was away: what rule %s has left there is forgotten.", after.Status.Remains[0].Rule)
-		after.Status.Remains = after.Status.Remains[1:]
+			"Too many rules have ended while this Cluster was away: what rule %s has left there is forgotten.", one.Rule)
 	}
 	return patchRemains(ctx, r.params.Client, before, after)
+}
+
+// withRemains forgets the oldest ones.
+func withRemains(all []hubv1.SyncRemains, one hubv1.SyncRemains) (after, forgotten []hubv1.SyncRemains) {
+	all = append(all, one)
+	n := max(0, len(all)-hubv1.MaxRemains)
+	return all[n:], all[:n]
 }
 
 func patchRemains(ctx context.Context, c client.Client, before, after *hubv1.Cluster) error {

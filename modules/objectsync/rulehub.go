@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -30,13 +31,13 @@ import (
 const ruleManager = client.FieldOwner("clusterfx-sync-rules")
 
 // SetUpHub adds the controller of SyncRules.
-func SetUpHub(p HubParams) error {
+func SetUpHub(p registry.HubPart) error {
 	known, err := newBook(p.Options.ModuleConfigs)
 	if err != nil {
 		return err
 	}
 	r := &ruleReconciler{
-		params: p, book: known, releasers: &releasers{book: known, params: p, kinds: map[schema.GroupVersionKind]bool{}}, metrics: newRuleMetrics(),
+		releasers: &releasers{book: known, params: p, rules: &rules.Compiler{}, kinds: map[schema.GroupVersionKind]bool{}}, metrics: newRuleMetrics(),
 	}
 	if err := p.Metrics.Register(r.metrics); err != nil {
 		return fmt.Errorf("register the metrics of rules: %w", err)
@@ -60,10 +61,9 @@ func ofInterest() predicate.Predicate {
 }
 
 type ruleReconciler struct {
-	params    HubParams
-	book      book
-	releasers *releasers
-	metrics   *ruleMetrics
+	*releasers
+
+	metrics *ruleMetrics
 }
 
 func (r *ruleReconciler) all(ctx context.Context, _ client.Object) []ctrl.Request {
@@ -84,17 +84,23 @@ func (r *ruleReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 	if err := r.params.Client.Get(ctx, req.NamespacedName, rule); err != nil {
 		if err = client.IgnoreNotFound(err); err == nil {
 			r.metrics.forget(req.Name)
+			r.rules.Forget(req.Name)
 		}
 		return ctrl.Result{}, err
 	}
-	compiled, invalid := rules.Compile(rule)
+	compiled, invalid := r.rules.Compile(rule)
 	isEnding := !rule.DeletionTimestamp.IsZero()
 	if isEnding && !controllerutil.ContainsFinalizer(rule, hubv1.FinalizerSyncRule) {
 		return ctrl.Result{}, nil
 	}
-	// Apps work for a rule once it has the finalizer.
-	if !isEnding && invalid == nil && !controllerutil.ContainsFinalizer(rule, hubv1.FinalizerSyncRule) {
-		return ctrl.Result{}, r.setFinalizer(ctx, rule, controllerutil.AddFinalizer)
+	// Apps work for a rule once it has the finalizer, and the namespaces of the hub that it works in.
+	if !isEnding && invalid == nil && (!controllerutil.ContainsFinalizer(rule, hubv1.FinalizerSyncRule) || !compiled.IsRecorded()) {
+		return ctrl.Result{}, r.change(ctx, rule, func(rule *hubv1.SyncRule) {
+			controllerutil.AddFinalizer(rule, hubv1.FinalizerSyncRule)
+			if !compiled.IsRecorded() {
+				metav1.SetMetaDataAnnotation(&rule.ObjectMeta, hubv1.AnnotationHubNamespaces, compiled.Recorded())
+			}
+		})
 	}
 	s, err := r.standing(ctx, rule, compiled, invalid)
 	if err != nil {
@@ -102,7 +108,7 @@ func (r *ruleReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 	}
 	var later time.Duration
 	if invalid == nil && compiled.HasFinalizers() {
-		if err := r.releasers.ensure(compiled.GVK()); err != nil {
+		if err := r.ensure(compiled.GVK()); err != nil {
 			r.params.Logger.V(1).Info("Failed to watch the originals of a rule for their end", "rule", rule.Name, "error", err.Error())
 			later = lookAgain
 		}
@@ -161,14 +167,16 @@ func (r *ruleReconciler) report(ctx context.Context, s *standing) error {
 	return nil
 }
 
-func (r *ruleReconciler) setFinalizer(ctx context.Context, rule *hubv1.SyncRule, change func(client.Object, string) bool) error {
+func removeFinalizer(rule *hubv1.SyncRule) {
+	controllerutil.RemoveFinalizer(rule, hubv1.FinalizerSyncRule)
+}
+
+func (r *ruleReconciler) change(ctx context.Context, rule *hubv1.SyncRule, change func(*hubv1.SyncRule)) error {
 	changed := rule.DeepCopy()
-	if !change(changed, hubv1.FinalizerSyncRule) {
-		return nil
-	}
+	change(changed)
 	err := r.params.Client.Patch(ctx, changed, client.MergeFromWithOptions(rule, client.MergeFromWithOptimisticLock{}), ruleManager)
 	if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) { // The change that was not known requests the rule again.
-		return fmt.Errorf("change the finalizers of the rule %s: %w", rule.Name, err)
+		return fmt.Errorf("change the metadata of the rule %s: %w", rule.Name, err)
 	}
 	return nil
 }

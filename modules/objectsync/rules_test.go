@@ -38,7 +38,6 @@ func hubOf(t testing.TB, text string, more ...hubtest.Option) *hubtest.Hub {
 	all := rulesOf(t, text)
 	hub := hubtest.New(t, append([]hubtest.Option{
 		hubtest.Remotes("a"), hubtest.Modules(objectsync.Module, objectsync.RulesModule), remoteRules(t, all...),
-		hubtest.Clusters(func(c *hubv1.Cluster) { c.Spec.Modules = []string{"sync"} }),
 	}, more...)...)
 	create(hub, all)
 	return hub

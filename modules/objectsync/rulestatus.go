@@ -183,19 +183,19 @@ func (s *standing) named() string {
 }
 
 func (s *standing) held() metav1.Condition {
-	var names []string
+	var held []string
 	for _, p := range s.problems {
 		if p.Reason == hubv1.SyncHeld {
-			names = append(names, p.Cluster)
+			held = append(held, p.Cluster+": "+p.Object)
 		}
 	}
-	if len(names) == 0 {
+	if len(held) == 0 {
 		return metav1.Condition{}
 	}
 	return metav1.Condition{
 		Type: hubv1.ConditionHeld, Status: metav1.ConditionTrue, Reason: hubv1.ReasonHeld,
-		Message: fmt.Sprintf("An edit gives up more copies than a rule may delete, in at least %d Clusters (%s). If that is meant: "+
-			"kubectl annotate syncrule %s %s=%d --overwrite", len(names), strings.Join(names[:min(len(names), maxNamed)], ", "),
-			s.rule.Name, hubv1.AnnotationAllowHeld, s.rule.Generation),
+		Message: fmt.Sprintf("More copies would go than a rule may delete. If an edit gives them up, and that is meant: "+
+			"kubectl annotate syncrule %s %s=%d --overwrite (hub deletes ls has the others). In at least %d Clusters: %s", s.rule.Name, hubv1.AnnotationAllowHeld,
+			s.rule.Generation, len(held), strings.Join(held[:min(len(held), maxNamed)], "; ")),
 	}
 }

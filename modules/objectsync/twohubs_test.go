@@ -31,12 +31,12 @@ reports:
   to: {naming: Translated, namespace: inbox}
 `
 
-// Two hubs with equal rules and one remote, which the configuration selects, leave each other's copies alone.
+// Two hubs with equal rules and one remote leave each other's copies alone.
 // Promise: two hubs with equal rules and one remote: each leaves the copies of the other one alone.
 func TestTwoHubs(t *testing.T) {
 	t.Parallel()
 	first := hubOf(t, ofTwoHubs)
-	second := hubtest.New(t, hubtest.Modules(objectsync.Module, objectsync.RulesModule), hubtest.ModuleConfig("sync", "clusters: {}"))
+	second := hubtest.New(t, hubtest.Modules(objectsync.Module, objectsync.RulesModule))
 	create(second, rulesOf(t, ofTwoHubs))
 	remote := first.Remote("a")
 	remote.Create(namespace("shop", nil))

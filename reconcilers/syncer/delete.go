@@ -56,9 +56,6 @@ func (s *Session[T]) evidence(ctx context.Context) (context.Context, bool, error
 		return ctx, false, fmt.Errorf("confirm that upstream %s %s has gone: %w", r.kind.Kind, s.key, err)
 	case state == absent && s.facts.up == absent:
 		ctx, err = r.up.Declare(ctx, s.key)
-		if _, declared := deletes.EvidenceOf(ctx); !declared {
-			ctx = deletes.CausedBy(ctx, "") // A source that looks empty must not have the limits of each cause.
-		}
 		return ctx, err == nil, err
 	case state == absent:
 		return ctx, false, nil

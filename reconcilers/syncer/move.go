@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
@@ -23,21 +22,6 @@ func (s *Session[T]) leave(ctx context.Context, isSelected bool) (left bool, err
 		}
 	}
 	return len(s.of.memory.FormersOf(s.key)) == 0, nil
-}
-
-func (r *reconciler[T]) moved(copies []client.Object) []types.NamespacedName {
-	var all []types.NamespacedName
-	for _, obj := range copies {
-		down, ok := obj.(T)
-		if !ok {
-			continue
-		}
-		if up, isFormer := translate.FormerOf(r.translator, down); isFormer {
-			r.memory.Former(up, client.ObjectKeyFromObject(down))
-			all = append(all, up)
-		}
-	}
-	return all
 }
 
 func (s *Session[T]) leaveOne(ctx context.Context, name types.NamespacedName, isSelected bool) error {

@@ -51,8 +51,7 @@ type PairOptions struct {
 	// Metrics receives the pair's metrics, or Shared does with those of other pairs. Default: none.
 	Metrics prometheus.Registerer
 	Shared  *Metrics
-	// Cause has the limits of deletes for itself, with what it creates; see deletes.CausedBy. A delete that follows from an absence has
-	// none. Default: none.
+	// Cause has the limits of deletes for itself, with what it creates; see deletes.CausedBy. Default: none.
 	Cause string
 	// GiveUp is asked before a copy is deleted whose original exists, as it is not selected any more or its copy has moved: it may add
 	// evidence to the context, or return how long to wait. It must not block for long. Default: nothing is added.

@@ -160,8 +160,8 @@ const maxCause = 128
 
 // CausedBy returns a context for the deletes and creates that one of many things asks for, such as an entity, a rule or
 // a Cluster. Each cause has the limits for itself, and a hold of one holds no other; all together have five times the
-// limits. The cause must exist and have been read, such as a rule that no longer selects its source: a delete that is
-// decided from an absence must have none, or a source that looks empty would have as many limits as it had things.
+// limits. The cause must exist and have been read, such as a rule whose originals have gone: the absence of the cause itself is
+// none, or a source that looks empty would have as many limits as it had things.
 // Operators see the cause, so it must have no texts of a remote. An empty cause is none.
 func CausedBy(ctx context.Context, cause string) context.Context {
 	return context.WithValue(ctx, causeKey{}, strings.ToValidUTF8(cause[:min(len(cause), maxCause)], ""))

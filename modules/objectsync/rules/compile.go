@@ -22,7 +22,7 @@ const maxPatches = 64 << 10
 func Compile(of *hubv1.SyncRule) (Rule, error) {
 	s := of.Spec
 	r := Rule{
-		Name: of.Name, UID: of.UID, Generation: of.Generation, IsTerminating: !of.DeletionTimestamp.IsZero(),
+		Name: of.Name, UID: of.UID, Generation: of.Generation,
 		From: From(s.From), Kind: Kind{APIVersion: s.Kind.APIVersion, Kind: s.Kind.Kind, Resource: s.Kind.Resource},
 		Clusters:   selector(s.Clusters),
 		Namespaces: Namespaces{Names: s.Namespaces.Names, Selector: selector(s.Namespaces.Selector), Template: s.Namespaces.Template},
@@ -48,13 +48,19 @@ func Compile(of *hubv1.SyncRule) (Rule, error) {
 	if size > maxPatches {
 		return Rule{}, fmt.Errorf("patches: use at most %d bytes", maxPatches)
 	}
-	if r = r.complete(); r.IsTerminating {
+	if r = r.complete().as(of); r.IsTerminating {
 		return r, nil // An invalid rule ends, too: its copies are known by their marks.
 	}
 	if err := errors.Join(r.problems()...); err != nil {
 		return Rule{}, err
 	}
 	return r, r.compilePatches()
+}
+
+// as adds what changes without a generation.
+func (r Rule) as(of *hubv1.SyncRule) Rule {
+	r.IsTerminating, r.recorded = !of.DeletionTimestamp.IsZero(), of.Annotations[hubv1.AnnotationHubNamespaces]
+	return r
 }
 
 func (r *Rule) compilePatches() error {
@@ -109,10 +115,11 @@ func plain(of map[string]hubv1.LabelValue) map[string]string {
 // Compiler compiles a generation of a SyncRule once for all apps, from any goroutine.
 type Compiler struct {
 	mu    sync.Mutex // protects known
-	known map[types.UID]*compiled
+	known map[string]*compiled
 }
 
 type compiled struct {
+	uid        types.UID
 	generation int64
 	once       sync.Once
 	rule       Rule
@@ -123,30 +130,29 @@ type compiled struct {
 func (c *Compiler) Compile(of *hubv1.SyncRule) (Rule, error) {
 	one := c.of(of)
 	one.once.Do(func() { one.rule, one.err = Compile(of) })
-	r := one.rule
-	r.IsTerminating = !of.DeletionTimestamp.IsZero()
-	return r, one.err
+	return one.rule.as(of), one.err
 }
 
 func (c *Compiler) of(rule *hubv1.SyncRule) *compiled {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	one, ok := c.known[rule.UID]
+	one := c.known[rule.Name]
+	isOf := one != nil && one.uid == rule.UID
 	switch {
-	case ok && one.generation == rule.Generation:
+	case isOf && one.generation == rule.Generation:
 		return one
-	case ok && one.generation > rule.Generation: // of an app that is late
-		return &compiled{generation: rule.Generation}
+	case isOf && one.generation > rule.Generation: // of an app that is late
+		return &compiled{}
 	case c.known == nil:
-		c.known = map[types.UID]*compiled{}
+		c.known = map[string]*compiled{}
 	}
-	one = &compiled{generation: rule.Generation}
-	c.known[rule.UID] = one
+	one = &compiled{uid: rule.UID, generation: rule.Generation}
+	c.known[rule.Name] = one
 	return one
 }
 
 // Forget ends the memory of a rule.
-func (c *Compiler) Forget(rule types.UID) {
+func (c *Compiler) Forget(rule string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.known, rule)

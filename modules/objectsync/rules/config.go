@@ -51,6 +51,7 @@ type Rule struct {
 	// IsTerminating says that the SyncRule is being deleted.
 	IsTerminating bool
 
+	recorded string        // hubv1.AnnotationHubNamespaces
 	programs []cel.Program // of the patches, nil for a JSON Patch
 	// Name is a DNS label of at most 32 characters. Required.
 	Name string

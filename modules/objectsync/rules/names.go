@@ -151,6 +151,40 @@ func (r Rule) TargetNamespaces(cluster string) []string {
 	return r.SourceNamespaces(cluster)
 }
 
+const maxRecorded = 64
+
+// Recorded returns hubv1.AnnotationHubNamespaces as it has to be before the rule works: those of the rule come first.
+func (r Rule) Recorded() string {
+	if r.From != FromRemote || !r.IsNamespaced() {
+		return r.recorded
+	}
+	all := r.TargetNamespaces(clusterName)
+	for _, earlier := range strings.Split(r.recorded, ",") {
+		if earlier != "" && !slices.Contains(all, earlier) {
+			all = append(all[:len(all):len(all)], earlier)
+		}
+	}
+	return strings.Join(all[:min(len(all), maxRecorded)], ",")
+}
+
+// IsRecorded reports whether the annotation is so.
+func (r Rule) IsRecorded() bool { return r.recorded == r.Recorded() }
+
+// EarlierNamespaces are those of the hub in which the rule may have copies of a remote from before an edit, and which it does not watch.
+func (r Rule) EarlierNamespaces(cluster string) []string {
+	now := r.HubNamespaces()
+	if r.From != FromRemote || len(now) == 0 || r.recorded == "" {
+		return nil
+	}
+	var all []string
+	for _, earlier := range strings.Split(r.recorded, ",") {
+		if name := expand(earlier, cluster); !slices.Contains(now, name) {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
 // mayUse is for both directions.
 func mayUse(namespace string) bool { return namespace != hubv1.DefaultNamespace }
 

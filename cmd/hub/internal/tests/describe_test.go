@@ -49,7 +49,9 @@ func TestDescribe_Controllers(t *testing.T) {
 			}),
 		},
 		{Name: "stopped", State: hubv1.ModuleStopped},
-	}}
+	}, Remains: []hubv1.SyncRemains{{
+		Rule: "orders", UID: "1", HubID: "hub", From: hubv1.SyncFromHub, Policy: hubv1.SyncDelete, Kind: hubv1.SyncKind{APIVersion: "v1", Kind: "ConfigMap"},
+	}}}
 	must(t, hub.Status().Update(t.Context(), c))
 	tree, err := inspect.Describe(t.Context(), hub, "edge")
 	must(t, err)
@@ -66,5 +68,8 @@ func TestDescribe_Controllers(t *testing.T) {
 `
 	if !strings.Contains(out.String(), want) {
 		t.Errorf("the tree is\n%s\nwant\n%s", out.String(), want)
+	}
+	if remains := "orders             copies of ConfigMap from Hub, deletionPolicy Delete"; !strings.Contains(out.String(), remains) {
+		t.Errorf("the tree is\n%s\nwant what rules have left: %s", out.String(), remains)
 	}
 }
