@@ -274,8 +274,7 @@ func applyAsAdministrator(t *testing.T, c client.Client, remote *fleet.Cluster, 
 	return token
 }
 
-// Promise: an agent may connect to any replica. The active one reaches the remote through the other, and a replica that takes over
-// does, too.
+// Promise: an agent may connect to any replica, through which it reaches the active one. A replica that takes over has it, too.
 func TestRun_TunnelOfAnotherReplica(t *testing.T) {
 	t.Parallel()
 	h, remote := newHub(t), fleettest.Borrow(t, pool.Remote)
@@ -292,21 +291,19 @@ func TestRun_TunnelOfAnotherReplica(t *testing.T) {
 	if code != 0 {
 		t.Fatal(problems)
 	}
-	h.expectReady("edge", metav1.ConditionTrue)
-	eventually(t, func() error {
-		if got := h.tunnelOf("edge").Replica; got != "second" {
-			return fmt.Errorf("the agent is connected to %q", got)
-		}
-		return nil
-	})
+	expect := func(replica string) {
+		t.Helper()
+		took := eventually(t, func() error {
+			var c hubv1.Cluster
+			h.must(h.Get(t.Context(), client.ObjectKey{Name: "edge"}, &c))
+			if c.Status.Runner.Name != replica || c.Status.Tunnel.Replica != replica || !meta.IsStatusConditionTrue(c.Status.Conditions, hubv1.ConditionReady) {
+				return fmt.Errorf("it is run by %q, with the agent at %q", c.Status.Runner.Name, c.Status.Tunnel.Replica)
+			}
+			return nil
+		})
+		t.Logf("%s serves the Cluster after %s", replica, took)
+	}
+	expect("first")
 	h.must(active.stop())
-	h.expectHolders("second")
-	eventually(t, func() error {
-		var c hubv1.Cluster
-		h.must(h.Get(t.Context(), client.ObjectKey{Name: "edge"}, &c))
-		if c.Status.Runner.Name != "second" || !meta.IsStatusConditionTrue(c.Status.Conditions, hubv1.ConditionReady) {
-			return fmt.Errorf("it is run by %q", c.Status.Runner.Name)
-		}
-		return nil
-	})
+	expect("second")
 }
