@@ -3,15 +3,21 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"net"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -86,4 +92,94 @@ func agentOf(t *testing.T, remote client.Client) (args []string) {
 		args = append(args, arg)
 	}
 	return args
+}
+
+// Promise: while all replicas of a hub are replaced, one after the other, its writes in a remote behind a tunnel pause for less than a
+// fail-over takes.
+func TestRun_TunnelRoll(t *testing.T) {
+	fleettest.Slow(t, "cmd/hub/app TestRun_TunnelOfAnotherReplica")
+	t.Parallel()
+	hub, edge := fleettest.Borrow(t, pool.Hub), fleettest.Borrow(t, pool.Remote)
+	kubeconfig, remote := install(t, hub), clientFor(t, edge)
+	replica := func(name string) (p *program, address string) {
+		address = fleettest.FreeAddress(t)
+		return startWriter(t, hub.Name(), "run", "--kubeconfig="+kubeconfig, "--alone=false", "--active-replicas=1", "--replica-name="+name,
+			"--allow-cidr=127.0.0.0/8", "--tunnel-bind-address="+address, "--metrics-bind-address=0", "--health-probe-bind-address=0"), address
+	}
+	active, at := replica("zero")
+	balancer, balance := startBalancer(t)
+	balance(at)
+	registering := start(t, "register", "edge", "--kubeconfig="+kubeconfig, "--tunnel=ws://"+balancer, "--cluster-server="+edge.Server(),
+		"--cluster-kubeconfig="+write(t, edge), "--yes")
+	start(t, agentOf(t, remote)...)
+	registering.expectExit(0)
+	must(t, remote.Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: hub.Name()}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceSystem, Name: "clusterfx-edge"}},
+	}))
+	// writes returns the longest time between two writes, the last of which is of a replica.
+	writes := func(last time.Time, by *program) (longest time.Duration) {
+		eventually(t, func() error {
+			w, err := lastWrite(t.Context(), remote, remoteConfigMap(hub.Name()))
+			if err != nil {
+				return err
+			}
+			if longest = max(longest, w.Issued.Sub(last)); w.By != by.cmd.Process.Pid {
+				last = w.Issued
+				return fmt.Errorf("process %d writes, want %d", w.By, by.cmd.Process.Pid)
+			}
+			return nil
+		})
+		return longest
+	}
+	writes(time.Now(), active)
+	for _, name := range []string{"one", "two", "three"} {
+		next, at := replica(name)
+		next.expect(&next.stderr, "An agent has connected")
+		balance(at)
+		begin := time.Now()
+		active.signal(syscall.SIGTERM)
+		longest := writes(begin, next)
+		active.expectExit(0)
+		t.Logf("replica %s writes %s after the end of the one before has begun; the longest pause is %s", name, time.Since(begin), longest)
+		if longest > 15*time.Second { // 10 s, since a write may have been in flight when the replica before ended, and a busy machine
+			t.Error("that is longer than a fail-over")
+		}
+		active = next
+	}
+}
+
+// startBalancer returns an address, and a function that says where new connections to it lead.
+func startBalancer(t *testing.T) (address string, balance func(to string)) {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	must(t, err)
+	var work sync.WaitGroup
+	var target atomic.Value
+	t.Cleanup(func() {
+		_ = l.Close()
+		work.Wait()
+	})
+	work.Go(func() {
+		for {
+			from, err := l.Accept()
+			if err != nil {
+				return
+			}
+			to, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", target.Load().(string)) //nolint:forcetypeassert // see below
+			if err != nil {
+				_ = from.Close()
+				continue
+			}
+			end := func() { _, _ = from.Close(), to.Close() }
+			context.AfterFunc(t.Context(), end)
+			for _, one := range [][2]net.Conn{{from, to}, {to, from}} {
+				work.Go(func() {
+					defer end()
+					_, _ = io.Copy(one[0], one[1])
+				})
+			}
+		}
+	})
+	return l.Addr().String(), func(to string) { target.Store(to) }
 }

@@ -8,13 +8,12 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"math/rand/v2"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
 	"slices"
-	"sync"
-	"time"
+	"strings"
 
 	"github.com/coder/websocket"
 	"github.com/go-logr/logr"
@@ -33,53 +32,8 @@ type Agent struct {
 	Version string
 	Log     logr.Logger // Required.
 
-	protocols []string      // of tests
-	proxy     string        // of tests: the environment's is read once, and not for loopback
-	patience  time.Duration // of tests
-}
-
-const (
-	// maxBackoff is the longest pause between attempts; the pauses are random from zero on, so that agents do not return all at once.
-	minBackoff, maxBackoff = time.Second, 20 * time.Second
-	// agentPatience is how long an agent tries before it ends itself: a new process has read its proxies, names and files again.
-	agentPatience = 5 * time.Minute
-	keyEvery      = 10 * time.Second
-)
-
-// ErrNotConnected is of an agent that has been without a connection for five minutes.
-var ErrNotConnected = errors.New("there was no connection to the hub for too long")
-
-// Run connects again and again until ctx ends. It returns ErrNotConnected if that has not worked for five minutes.
-func (a *Agent) Run(ctx context.Context) error {
-	patience := a.patience
-	if patience == 0 {
-		patience = agentPatience
-	}
-	last, tries := time.Now(), 0
-	for {
-		connected, err := a.session(ctx)
-		if ctx.Err() != nil {
-			return nil //nolint:nilerr // The end was asked for.
-		}
-		if tries++; connected {
-			last, tries = time.Now(), 0
-		}
-		if time.Since(last) > patience {
-			return fmt.Errorf("%w; the last attempt: %w", ErrNotConnected, err)
-		}
-		wait := backoff(tries)
-		a.Log.Info("Not connected to the hub", "why", err.Error(), "retryIn", wait.Round(time.Millisecond).String())
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(wait):
-		}
-	}
-}
-
-func backoff(tries int) time.Duration {
-	most := min(minBackoff<<min(tries, 10), maxBackoff)
-	return rand.N(most) //nolint:gosec // It spreads agents, and protects nothing.
+	protocols []string // of tests
+	proxy     string   // of tests: the environment's is read once, and not for loopback
 }
 
 // Check connects once, and returns nil when the hub has accepted the agent, and the agent reaches its API server.
@@ -89,87 +43,45 @@ func (a *Agent) Check(ctx context.Context) error {
 		return fmt.Errorf("reach the API server, --to: %w", err)
 	}
 	_ = conn.Close()
-	key, err := a.Key()
-	if err != nil {
-		return err
-	}
-	s, err := a.connect(ctx, key)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	accept := s.accept
-	s.accept = func() {
-		accept()
+	connected := false
+	err = a.session(ctx, anyReplica, func([]string) {
+		connected = true
 		cancel()
-	}
-	accepted, err := s.serve(ctx)
-	switch {
-	case accepted, errors.Is(err, errSecond): // The agent that runs is connected.
+	})
+	if connected || errors.Is(err, errSecond) { // The agent that runs is connected.
 		return nil
-	case ctx.Err() != nil:
-		return errSilent
 	}
-	return explainEnd(err, key)
+	return err
 }
 
-// session lasts as long as a connection. err is why it has ended.
-func (a *Agent) session(ctx context.Context) (connected bool, err error) {
+// session lasts as long as a connection. The error says why it has ended, in words for the operator of the agent. accepted is called
+// with the names of the hub's replicas, first that of the connection, when the hub has accepted the agent, and when the names change.
+func (a *Agent) session(ctx context.Context, replica string, accepted func(replicas []string)) error {
 	key, err := a.Key()
 	if err != nil {
-		return false, err
+		return err
 	}
-	s, err := a.connect(ctx, key)
+	over, err := a.connect(ctx, key, replica)
 	if err != nil {
-		return false, err
+		return err
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	var watching sync.WaitGroup
-	defer watching.Wait()
-	defer cancel(nil)
-	watching.Go(func() { a.watchKey(ctx, s, key, cancel) })
-	if connected, err = s.serve(ctx); !connected {
-		err = explainEnd(err, key)
+	s := newServed(over, a, accepted)
+	err = s.serve(ctx)
+	if s.isAccepted() {
+		return err
 	}
-	return connected, err
+	return explainTLS(err, key) // With TLS 1.3, the refusal of a key comes after the handshake.
 }
 
-var (
-	errNewKey = errors.New("the agent has a new key")
-	errSilent = errors.New("the hub has not accepted the agent in time")
-)
-
-// watchKey also ends a connection that the hub has not accepted in time.
-func (a *Agent) watchKey(ctx context.Context, s *served, now Key, end context.CancelCauseFunc) {
-	select {
-	case <-ctx.Done():
-		return
-	case <-s.accepted:
-		a.Log.Info("Connected to the hub", "key", now.Fingerprint())
-	case <-time.After(handshakeTimeout):
-		end(errSilent)
-		return
+func (a *Agent) connect(ctx context.Context, key Key, replica string) (*tls.Conn, error) {
+	address, err := url.Parse(a.Hub)
+	if err != nil || address.Host == "" || address.Scheme != "wss" && address.Scheme != "ws" || address.User != nil {
+		return nil, errors.New("--hub is not an address such as wss://hub.example.com")
 	}
-	tick := time.NewTicker(keyEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		if key, err := a.Key(); err == nil && key.Fingerprint() != now.Fingerprint() {
-			end(errNewKey)
-			return
-		}
-	}
-}
-
-func (a *Agent) connect(ctx context.Context, key Key) (*served, error) {
-	address, err := hubURL(a.Hub)
-	if err != nil {
-		return nil, err
+	if address.Path == "" || address.Path == "/" {
+		address.Path = Path
 	}
 	starting, cancel := context.WithTimeout(ctx, handshakeTimeout)
 	defer cancel()
@@ -181,19 +93,20 @@ func (a *Agent) connect(ctx context.Context, key Key) (*served, error) {
 		Proxy: proxy, TLSClientConfig: &tls.Config{RootCAs: a.Roots, MinVersion: tls.VersionTLS12},
 		DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext, TLSHandshakeTimeout: dialTimeout,
 	}
-	ws, response, err := websocket.Dial(starting, address, &websocket.DialOptions{ //nolint:bodyclose // The library closes it.
-		HTTPClient: &http.Client{Transport: t}, HTTPHeader: http.Header{headerKey: {key.Fingerprint()}},
+	ws, response, err := websocket.Dial(starting, address.String(), &websocket.DialOptions{ //nolint:bodyclose // The library closes it.
+		HTTPClient:      &http.Client{Transport: t},
+		HTTPHeader:      http.Header{headerKey: {key.Fingerprint()}, headerVersion: {a.Version}, headerReplica: {replica}},
 		CompressionMode: websocket.CompressionDisabled,
 	})
 	if err != nil {
-		return nil, a.explain(response, err, key)
+		return nil, explain(response, err, key)
 	}
 	conn := outer(context.WithoutCancel(ctx), ws)
 	protocols := a.protocols
 	if protocols == nil {
-		protocols = []string{protocolAgent}
+		protocols = []string{protocol}
 	}
-	over := tls.Client(conn, key.config(protocols, func(hub, _ string) error {
+	over := tls.Client(conn, key.config(protocols, func(hub string) error {
 		if !slices.Contains(a.HubKeys, hub) {
 			return fmt.Errorf("the server has the key %s, which is none of --hub-key, so it is not the hub", hub)
 		}
@@ -203,16 +116,44 @@ func (a *Agent) connect(ctx context.Context, key Key) (*served, error) {
 		_ = conn.Close()
 		return nil, explainTLS(err, key)
 	}
-	return newServed(inner(over), a.Version, a.Log, a.pipe), nil
+	return over, nil
 }
 
-func hubURL(hub string) (string, error) {
-	u, err := parseURL(hub)
-	if err != nil {
-		return "", err
+// advice is for responses in place of a WebSocket. Nothing that the other side has written is in an error.
+var advice = map[int]string{
+	http.StatusNotFound:           "does --hub lead to the hub's --tunnel-bind-address",
+	http.StatusProxyAuthRequired:  "put the password of the proxy into HTTPS_PROXY, as http://user:password@host:port",
+	http.StatusTooManyRequests:    "something at this address tries too often with the key of this agent",
+	http.StatusServiceUnavailable: "the hub has no key yet, is starting, or is ending; see its log",
+}
+
+func explain(response *http.Response, err error, key Key) error {
+	switch {
+	case response == nil:
+		return fmt.Errorf("connect to --hub: %w", err)
+	case response.StatusCode == http.StatusForbidden:
+		return notAccepted(key)
 	}
-	if u.Path == "" || u.Path == "/" {
-		u.Path = Path
+	status := response.StatusCode
+	why, ok := advice[status]
+	if !ok {
+		why = "does a proxy on the way let WebSockets pass"
 	}
-	return u.String(), nil
+	return fmt.Errorf("the server at --hub responds with %d %s, not with a WebSocket: %s", status, http.StatusText(status), why)
+}
+
+func notAccepted(key Key) error {
+	return fmt.Errorf("the hub does not accept this agent's key: in the hub, run hub accept NAME %s", key.Fingerprint())
+}
+
+func explainTLS(err error, key Key) error {
+	switch text := err.Error(); {
+	case strings.Contains(text, "no application protocol"):
+		return errProtocol
+	case strings.Contains(text, "remote error"): // of the hub, which has refused the key
+		return notAccepted(key)
+	case errors.Is(err, io.EOF):
+		return errEnded
+	}
+	return fmt.Errorf("agree with the hub: %w", err)
 }

@@ -12,55 +12,47 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/coder/websocket"
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // HubOptions are the hub's side. Key and Owner are required.
 type HubOptions struct {
 	// Key returns the hub's key, by which agents know the hub. It may fail for a while.
-	Key func(ctx context.Context) (Key, error)
+	Key func() (Key, error)
 	// Owner returns the remote whose agent has the key with this fingerprint, or "". It must return soon; a remote is
 	// disconnected within a few seconds after Owner returns another one.
 	Owner func(ctx context.Context, fingerprint string) (remote string)
 	// Explain returns why no agent can connect for a remote, such as a key that is not accepted yet, or "". Default: none.
 	Explain func(ctx context.Context, remote string) string
-	// Peers returns the other replicas by their names, each with its key, and ReplicaKey is that of this one. Peers must not block.
-	// Default: there are none.
-	Peers      func() map[string]Peer
-	ReplicaKey Key
+	// Replica is the name of this replica, and Peers returns the addresses of the listeners of the others by their names. It must
+	// not block. Default: there are none.
+	Replica string
+	Peers   func() map[string]string
 	// Changed is called when the agent of a remote has connected or gone. It must return at once. Default: no call.
 	Changed func(remote string)
-	Version string      // Version of the program, for the agents.
 	Log     logr.Logger // Default: discards.
 }
 
 // Hub accepts the connections of agents and opens connections through them. It is safe for many goroutines.
 type Hub struct {
-	o      HubOptions
-	limits *limits
-	counts counts
-	links  *http.Transport
-	life   context.Context //nolint:containedctx // It ends with Close.
-	end    context.CancelFunc
-	work   sync.WaitGroup // handshakes
+	o        HubOptions
+	limits   limits
+	attempts *prometheus.CounterVec
+	clients  *http.Transport
+	life     context.Context //nolint:containedctx // It ends with Close.
+	end      context.CancelFunc
+	work     sync.WaitGroup
 
-	mu        sync.Mutex // for operations on the maps below, never over the network
-	sessions  map[string]*session
-	relays    map[string]*relay
-	questions map[Peer]*link
-	gone      map[string]time.Time
-	closed    bool
-}
-
-// session is the connection of one agent.
-type session struct {
-	*link
-	remote string
-	state  State
+	mu       sync.Mutex // for operations on the maps below, never over the network
+	sessions map[string]*session
+	gone     map[string]time.Time
+	closed   bool
 }
 
 // State says when and how the agent of a remote is connected.
@@ -69,39 +61,30 @@ type State struct {
 	Version     string    // Version of the agent.
 	Key         string    // Key is the fingerprint of the agent's key.
 	Since, Seen time.Time // Since is the time of the connection, Seen of its end.
-	Replica     string    // Replica is the other replica to which the agent is connected; empty for this one.
 }
 
 // NewHub returns a hub without connections. The end of ctx does not end it: the caller must call Close.
 func NewHub(ctx context.Context, o HubOptions) *Hub {
-	h := &Hub{
-		o: o, counts: newCounts(), links: newLinks(), limits: newLimits(), sessions: map[string]*session{}, relays: map[string]*relay{}, questions: map[Peer]*link{},
-		gone: map[string]time.Time{},
+	if o.Log.GetSink() == nil {
+		o.Log = logr.Discard()
 	}
+	if o.Peers == nil {
+		o.Peers = func() map[string]string { return nil }
+	}
+	if o.Changed == nil {
+		o.Changed = func(string) {}
+	}
+	h := &Hub{o: o, attempts: newAttempts(), clients: newClients(), sessions: map[string]*session{}, gone: map[string]time.Time{}}
 	h.life, h.end = context.WithCancel(context.WithoutCancel(ctx))
-	if h.o.Log.GetSink() == nil {
-		h.o.Log = logr.Discard()
-	}
 	return h
 }
 
-// Close ends all connections and waits for handshakes.
+// Close ends all connections and waits for their goroutines.
 func (h *Hub) Close() {
 	h.mu.Lock()
 	h.closed = true
-	var all []*link
-	for _, s := range h.sessions {
-		all = append(all, s.link)
-	}
-	for _, r := range h.relays {
-		all = append(all, r.link)
-	}
-	all = slices.AppendSeq(all, maps.Values(h.questions))
 	h.mu.Unlock()
 	h.end()
-	for _, l := range all {
-		l.close()
-	}
 	h.work.Wait()
 }
 
@@ -122,9 +105,6 @@ func (h *Hub) State(remote string) State {
 	if s := h.sessions[remote]; s != nil {
 		return s.state
 	}
-	if r := h.relays[remote]; r != nil {
-		return r.state
-	}
 	return State{Seen: h.gone[remote]}
 }
 
@@ -134,22 +114,25 @@ func (h *Hub) Dial(ctx context.Context, remote, address string) (net.Conn, error
 	s := h.sessions[remote]
 	h.mu.Unlock()
 	if s != nil {
-		return s.dial(ctx, address, nil)
+		return s.dial(ctx, address)
 	}
-	conn, err := h.relayed(ctx, remote, address)
-	if errors.Is(err, errElsewhere) && h.o.Explain != nil {
+	if h.o.Explain != nil {
 		if why := h.o.Explain(ctx, remote); why != "" {
-			return nil, &DownError{why, http.StatusNotFound}
+			return nil, &DownError{why}
 		}
 	}
-	return conn, err
+	return nil, errAway
 }
 
 // Path is where agents connect.
 const Path = "/tunnel"
 
-// headerKey has the fingerprint of the agent's key, so that the hub need not begin TLS with a key that it does not know.
-const headerKey = "Clusterfx-Key"
+// Headers of an agent's request, before TLS. They grant nothing.
+const (
+	headerKey     = "Clusterfx-Key" // the fingerprint, so that the hub need not begin TLS with a key that it does not know
+	headerVersion = "Clusterfx-Version"
+	headerReplica = "Clusterfx-Replica" // which replica the agent wants to reach
+)
 
 // ServeHTTP accepts the connection of an agent.
 func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -158,57 +141,37 @@ func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer h.work.Done()
-	ctx, cancel := context.WithTimeout(h.life, handshakeTimeout)
-	defer cancel()
-	from, key := addressOf(r), r.Header.Get(headerKey)
-	if !IsFingerprint(key) || h.o.Owner(ctx, key) == "" {
-		key = ""
+	from := source{h.addressOf(r), r.Header.Get(headerKey)}
+	if !IsFingerprint(from.key) || h.o.Owner(h.life, from.key) == "" {
+		h.count(unknown)
+		http.Error(w, "unknown key", http.StatusForbidden)
+		return
 	}
-	end, ok := h.limits.begin(source{from, key})
-	if !ok {
-		h.counts.add(limited)
+	if !h.limits.allow(from) {
+		h.count(limited)
 		http.Error(w, "too many attempts", http.StatusTooManyRequests)
 		return
 	}
-	s, err := h.accept(ctx, w, r, key)
-	end(err == nil)
-	switch {
-	case err == nil:
-		h.counts.add(accepted)
-		h.o.Log.Info("An agent has connected", "cluster", s.remote, "key", key, "agentVersion", s.state.Version)
-	case errors.Is(err, errUnknownKey):
-		h.counts.add(unknown)
-	default:
-		h.counts.add(failed)
-		h.o.Log.V(1).Info("An agent could not connect", "address", from, "key", key, "error", err.Error())
+	if to := r.Header.Get(headerReplica); to != "" && to != h.o.Replica {
+		h.forward(w, r, from, to)
+		return
 	}
+	ctx, end := h.limits.begin(h.life)
+	defer end()
+	s, err := h.accept(ctx, w, r, from.key)
+	if err != nil {
+		h.count(failed)
+		h.o.Log.V(1).Info("An agent could not connect", "address", from.address, "key", from.key, "error", err.Error())
+		return
+	}
+	h.count(accepted)
+	h.o.Log.Info("An agent has connected", "cluster", s.remote, "key", s.state.Key, "agentVersion", s.state.Version)
 }
 
-func addressOf(r *http.Request) string {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return r.RemoteAddr
-	}
-	return host
-}
+var errSecond = errors.New("another agent of the Cluster is connected and responds")
 
-var (
-	errUnknownKey = errors.New("the key of the agent belongs to no Cluster")
-	errSecond     = errors.New("another agent of the Cluster is connected and responds")
-)
-
-func (h *Hub) accept(ctx context.Context, w http.ResponseWriter, r *http.Request, hint string) (*session, error) {
-	if hint == "" {
-		http.Error(w, "unknown key", http.StatusForbidden)
-		return nil, errUnknownKey
-	}
-	done, err := h.limits.turn(ctx)
-	if err != nil {
-		http.Error(w, "too many attempts", http.StatusTooManyRequests)
-		return nil, err
-	}
-	defer done()
-	own, err := h.o.Key(ctx)
+func (h *Hub) accept(ctx context.Context, w http.ResponseWriter, r *http.Request, named string) (*session, error) {
+	own, err := h.o.Key()
 	if err != nil {
 		h.o.Log.Error(err, "The hub has no key for tunnels, so no agent can connect")
 		http.Error(w, "the hub has no key yet", http.StatusServiceUnavailable)
@@ -219,40 +182,17 @@ func (h *Hub) accept(ctx context.Context, w http.ResponseWriter, r *http.Request
 		return nil, fmt.Errorf("accept a WebSocket: %w", err)
 	}
 	conn := outer(h.life, ws)
-	s, err := h.handshake(ctx, own, conn, hint)
+	s, err := h.handshake(ctx, own, conn, named)
 	if err != nil {
 		_ = conn.Close()
-	}
-	return s, err
-}
-
-// handshake fails unless the agent has the key that it has named.
-func (h *Hub) handshake(ctx context.Context, own Key, conn net.Conn, named string) (*session, error) {
-	s := &session{}
-	over := tls.Server(conn, own.config([]string{protocolAgent}, func(key, _ string) error {
-		s.state.Key = key
-		if s.remote = h.o.Owner(ctx, key); s.remote == "" || key != named {
-			return errUnknownKey
-		}
-		return nil
-	}))
-	if err := over.HandshakeContext(ctx); err != nil {
-		return nil, fmt.Errorf("agree with the agent: %w", err)
-	}
-	var err error
-	if s.link, err = newLink(ctx, h.links, over); err != nil {
 		return nil, err
 	}
-	if s.state.Version, err = s.tell(ctx, helloPath); err != nil {
-		s.close()
-		return nil, err
+	s.state = State{Connected: true, Version: versionIn(r.Header), Key: named, Since: time.Now()}
+	if err = h.add(ctx, s); err == nil {
+		err = s.welcome(ctx, h.replicas())
 	}
-	err = h.add(ctx, s)
 	if errors.Is(err, errSecond) {
-		_, _ = s.tell(ctx, secondPath)
-	}
-	if err == nil {
-		_, err = s.tell(ctx, welcomePath)
+		_ = s.tell(ctx, secondPath, nil)
 	}
 	if err != nil {
 		s.close()
@@ -261,9 +201,23 @@ func (h *Hub) handshake(ctx context.Context, own Key, conn net.Conn, named strin
 	return s, nil
 }
 
+// handshake fails unless the agent has the key that it has named.
+func (h *Hub) handshake(ctx context.Context, own Key, conn net.Conn, named string) (*session, error) {
+	remote := ""
+	over := tls.Server(conn, own.config([]string{protocol}, func(key string) error {
+		if remote = h.o.Owner(ctx, key); remote == "" || key != named {
+			return errors.New("the agent has another key than it says")
+		}
+		return nil
+	}))
+	if err := over.HandshakeContext(ctx); err != nil {
+		return nil, fmt.Errorf("agree with the agent: %w", err)
+	}
+	return newSession(ctx, h.clients, over, remote)
+}
+
 // add makes a session that of its remote, unless the session before it responds.
 func (h *Hub) add(ctx context.Context, s *session) error {
-	s.state.Connected, s.state.Since = true, time.Now()
 	for {
 		h.mu.Lock()
 		before := h.sessions[s.remote]
@@ -272,13 +226,12 @@ func (h *Hub) add(ctx context.Context, s *session) error {
 		}
 		h.mu.Unlock()
 		ping, cancel := context.WithTimeout(ctx, dialTimeout)
-		_, err := before.tell(ping, helloPath)
+		err := before.welcome(ping, h.replicas())
 		cancel()
 		if err == nil {
 			return errSecond
 		}
 		before.close()
-		h.forget(before)
 	}
 	defer h.mu.Unlock()
 	if h.closed {
@@ -289,21 +242,16 @@ func (h *Hub) add(ctx context.Context, s *session) error {
 	return nil
 }
 
-// recheck is how often a hub asks whether the key of a connected agent is still that of its remote.
-const recheck = 5 * time.Second
+// recheck is how often a hub asks whether the key of a connected agent is still that of its remote, and tells it which replicas
+// there are if that has changed.
+const recheck = 2 * time.Second
 
 // watch ends with the session, which it ends if its key is no longer accepted.
 func (h *Hub) watch(s *session) {
-	h.mu.Lock()
-	before := h.relays[s.remote]
-	h.mu.Unlock()
-	if before != nil {
-		h.dropRelay(s.remote, before)
-	}
-	h.changed(s.remote)
+	h.o.Changed(s.remote)
 	tick := time.NewTicker(recheck)
 	defer tick.Stop()
-	for {
+	for told := h.replicas(); ; {
 		select {
 		case <-h.life.Done():
 			s.close()
@@ -316,8 +264,16 @@ func (h *Hub) watch(s *session) {
 			if h.o.Owner(h.life, s.state.Key) != s.remote {
 				s.close()
 			}
+			if now := h.replicas(); now != told && s.welcome(h.life, now) == nil {
+				told = now
+			}
 		}
 	}
+}
+
+// replicas has their names, this one first.
+func (h *Hub) replicas() string {
+	return strings.Join(append([]string{h.o.Replica}, slices.Sorted(maps.Keys(h.o.Peers()))...), " ")
 }
 
 func (h *Hub) forget(s *session) {
@@ -329,13 +285,7 @@ func (h *Hub) forget(s *session) {
 	}
 	h.mu.Unlock()
 	if is {
-		h.changed(s.remote)
-	}
-}
-
-func (h *Hub) changed(remote string) {
-	if h.o.Changed != nil {
-		h.o.Changed(remote)
+		h.o.Changed(s.remote)
 	}
 }
 
@@ -343,7 +293,6 @@ func (h *Hub) changed(remote string) {
 func (h *Hub) Serve(ctx context.Context, l net.Listener) error {
 	mux := http.NewServeMux()
 	mux.Handle("GET "+Path, h)
-	mux.HandleFunc("GET "+replicaPath, h.serveReplica)
 	server := &http.Server{
 		Handler: mux, ReadHeaderTimeout: headerTimeout, IdleTimeout: headerTimeout, MaxHeaderBytes: maxHeaderBytes,
 		ErrorLog: slog.NewLogLogger(logr.ToSlogHandler(h.o.Log), slog.LevelDebug),
@@ -355,14 +304,44 @@ func (h *Hub) Serve(ctx context.Context, l net.Listener) error {
 	return nil
 }
 
-// Remotes returns the remotes whose agents are connected here, sorted.
-func (h *Hub) Remotes() []string {
+// Results of attempts to connect.
+const (
+	accepted = "accepted"
+	failed   = "failed"
+	limited  = "limited"
+	unknown  = "unknown_key"
+)
+
+func newAttempts() *prometheus.CounterVec {
+	c := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "clusterfx_tunnel_attempts_total",
+		Help: "Attempts of agents to connect, by result: accepted, failed, limited (too many with a key from an address), or unknown_key.",
+	}, []string{"result"})
+	for _, result := range []string{accepted, failed, limited, unknown} {
+		c.WithLabelValues(result)
+	}
+	return c
+}
+
+func (h *Hub) count(result string) { h.attempts.WithLabelValues(result).Inc() }
+
+var agentsDesc = prometheus.NewDesc("clusterfx_tunnel_agents", "Agents that are connected to this replica.", nil, nil)
+
+// Describe is of a prometheus.Collector.
+func (h *Hub) Describe(out chan<- *prometheus.Desc) {
+	h.attempts.Describe(out)
+	out <- agentsDesc
+}
+
+// Collect is of a prometheus.Collector.
+func (h *Hub) Collect(out chan<- prometheus.Metric) {
+	h.attempts.Collect(out)
+	out <- prometheus.MustNewConstMetric(agentsDesc, prometheus.GaugeValue, float64(h.Agents()))
+}
+
+// Agents returns how many agents are connected here.
+func (h *Hub) Agents() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	var all []string
-	for name := range h.sessions {
-		all = append(all, name)
-	}
-	slices.Sort(all)
-	return all
+	return len(h.sessions)
 }

@@ -105,14 +105,11 @@ func peerOf(state tls.ConnectionState) (string, error) {
 	return fingerprint(public), nil
 }
 
-// Protocols in the order of preference; TLS agrees on one (ALPN). A hub speaks those of the previous release, too.
-const (
-	protocolAgent   = "clusterfx-tunnel/1"
-	protocolReplica = "clusterfx-replica/1"
-)
+// protocol is what TLS agrees on (ALPN). A hub will also speak that of the release before.
+const protocol = "clusterfx-tunnel/1"
 
-// config is of one side of TLS. check gets the fingerprint of the other side and the protocol.
-func (k Key) config(protocols []string, check func(key, protocol string) error) *tls.Config {
+// config is of one side of TLS. check gets the fingerprint of the other side.
+func (k Key) config(protocols []string, check func(key string) error) *tls.Config {
 	return &tls.Config{
 		MinVersion:             tls.VersionTLS13,
 		Certificates:           []tls.Certificate{k.certificate},
@@ -128,7 +125,7 @@ func (k Key) config(protocols []string, check func(key, protocol string) error) 
 			if err != nil {
 				return err
 			}
-			return check(key, state.NegotiatedProtocol)
+			return check(key)
 		},
 	}
 }

@@ -3,90 +3,65 @@
 package tunnel
 
 import (
+	"container/list"
 	"context"
-	"maps"
+	"errors"
 	"sync"
-	"time"
 
 	"golang.org/x/time/rate"
 )
 
-// Limits of handshakes, each of a source: an address, and a key that the hub knows. The key is what the request says before TLS, so
-// whoever names no known key shares the budget of the address, and cannot use up that of a known key.
+// A request that names no accepted key ends before TLS, and costs nothing that is worth a limit. One that names such a key costs a
+// handshake, whoever sends it, since only the handshake shows whether it is the agent. So attempts are limited for each key and
+// address: who knows the fingerprint of a key can use up what its agent has at the same address, with more than attemptsPerSecond,
+// and nothing of another agent or address. What is in progress is limited for all by ending the oldest, since an agent is quick.
 const (
-	maxHandshakes  = 64 // in progress, of all sources; those with known keys wait for their turn
-	maxFromAddress = 16 // in progress, from an address without a known key
-	maxOfKey       = 4  // in progress, with a known key from an address
-	failuresAtOnce = 10
-	failureEach    = 6 * time.Second // one more failure after that
-	maxSources     = 10_000
+	attemptsPerSecond = 20
+	maxSources        = 10_000
+	maxHandshakes     = 1024 // in progress
 )
 
 type source struct{ address, key string }
 
-type attempts struct {
-	inProgress int
-	failures   *rate.Limiter
-}
-
 type limits struct {
-	turns chan struct{} // maxHandshakes
-
-	mu      sync.Mutex // for operations on the map
-	sources map[source]*attempts
+	mu         sync.Mutex // for operations on the fields below
+	sources    map[source]*rate.Limiter
+	handshakes list.List // of func(), which ends a handshake; the oldest first
 }
 
-func newLimits() *limits {
-	return &limits{turns: make(chan struct{}, maxHandshakes), sources: map[source]*attempts{}}
-}
-
-// turn waits for the turn of a handshake until ctx ends. Then the caller must call done.
-func (l *limits) turn(ctx context.Context) (done func(), err error) {
-	select {
-	case l.turns <- struct{}{}:
-		return func() { <-l.turns }, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
-}
-
-// begin is not ok if there are too many handshakes, or were too many failures. Otherwise the caller must call end once.
-func (l *limits) begin(from source) (end func(succeeded bool), ok bool) {
+// allow reports whether a source may try.
+func (l *limits) allow(from source) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	most := maxFromAddress
-	if from.key != "" {
-		most = maxOfKey
-	}
-	a := l.of(from)
-	if a == nil || a.inProgress >= most || a.failures.Tokens() < 1 {
-		return nil, false
-	}
-	a.inProgress++
-	return func(succeeded bool) {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		a.inProgress--
-		if !succeeded {
-			a.failures.Allow()
+	one := l.sources[from]
+	if one == nil {
+		if l.sources == nil || len(l.sources) >= maxSources {
+			l.sources = map[source]*rate.Limiter{} // A second would fill them again.
 		}
-	}, true
+		one = rate.NewLimiter(attemptsPerSecond, attemptsPerSecond)
+		l.sources[from] = one
+	}
+	return one.Allow()
 }
 
-// of forgets sources without a recent failure when there are many. It returns nil if all have one. It needs mu.
-func (l *limits) of(from source) *attempts {
-	if a := l.sources[from]; a != nil {
-		return a
+var errCrowded = errors.New("too many newer handshakes are in progress")
+
+// begin returns the context of a handshake. The caller must call end.
+func (l *limits) begin(ctx context.Context) (_ context.Context, end func()) {
+	ctx, stop := context.WithTimeout(ctx, handshakeTimeout)
+	ctx, crowd := context.WithCancelCause(ctx)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.handshakes.Len() >= maxHandshakes {
+		oldest, _ := l.handshakes.Remove(l.handshakes.Front()).(func())
+		oldest()
 	}
-	if len(l.sources) >= maxSources {
-		maps.DeleteFunc(l.sources, func(_ source, a *attempts) bool {
-			return a.inProgress == 0 && a.failures.Tokens() >= failuresAtOnce
-		})
+	one := l.handshakes.PushBack(func() { crowd(errCrowded) })
+	return ctx, func() {
+		stop()
+		crowd(nil)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.handshakes.Remove(one) // It does nothing if it was the oldest.
 	}
-	if len(l.sources) >= maxSources {
-		return nil
-	}
-	a := &attempts{failures: rate.NewLimiter(rate.Every(failureEach), failuresAtOnce)}
-	l.sources[from] = a
-	return a
 }

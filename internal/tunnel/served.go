@@ -4,6 +4,7 @@ package tunnel
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"log/slog"
@@ -13,42 +14,59 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/go-logr/logr"
 )
 
-// served is a connection on which the other side opens streams: the side of the server of HTTP/2.
+// served is the agent's side of a connection, on which the hub opens streams: the server of HTTP/2.
 type served struct {
-	conn    *cutConn
-	version string
-	log     logr.Logger
-	pipe    http.HandlerFunc                             // for a request CONNECT
-	has     func(remote string, header http.Header) bool // between replicas
+	conn  *cutConn
+	agent *Agent
 
 	taken    atomic.Bool
-	accepted chan struct{} // closed when the other side has accepted this one
-	accept   func()        // closes accepted
+	welcome  chan struct{} // closed when the hub has accepted the agent
+	accepted func(replicas []string)
+	opened   func()
 	second   atomic.Bool
-	over     func()
 	ended    chan struct{} // closed when the connection has ended
 }
 
-func newServed(conn *cutConn, version string, log logr.Logger, pipe http.HandlerFunc) *served {
-	s := &served{conn: conn, version: version, log: log, pipe: pipe, ended: make(chan struct{})}
-	s.accepted = make(chan struct{})
-	s.accept = sync.OnceFunc(func() { close(s.accepted) })
-	s.over = sync.OnceFunc(func() { close(s.ended) })
+func newServed(over *tls.Conn, a *Agent, accepted func(replicas []string)) *served {
+	s := &served{conn: inner(over), agent: a, accepted: accepted, ended: make(chan struct{}), welcome: make(chan struct{})}
+	s.opened = sync.OnceFunc(func() { close(s.welcome) })
 	return s
 }
 
-var errEnded = errors.New("the other side has ended the connection")
+var (
+	errEnded  = errors.New("the other side has ended the connection")
+	errSilent = errors.New("the hub has not accepted the agent in time")
+)
 
-// serve lasts as long as the connection, and at most until ctx ends, and waits for the streams. err is why it has ended.
-func (s *served) serve(ctx context.Context) (accepted bool, err error) {
+func (s *served) isAccepted() bool {
+	select {
+	case <-s.welcome:
+		return true
+	default:
+		return false
+	}
+}
+
+// serve lasts as long as the connection, and at most until ctx ends, and waits for the streams. The error says why it has ended.
+func (s *served) serve(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	late := time.AfterFunc(handshakeTimeout, func() {
+		if !s.isAccepted() {
+			cancel(errSilent)
+		}
+	})
+	defer late.Stop()
 	var streams sync.WaitGroup
+	over := sync.OnceFunc(func() { close(s.ended) })
 	server := &http.Server{
 		Protocols: cleartext(), HTTP2: http2(), ReadHeaderTimeout: headerTimeout, MaxHeaderBytes: maxHeaderBytes,
-		ErrorLog: slog.NewLogLogger(logr.ToSlogHandler(s.log), slog.LevelDebug),
+		ErrorLog: slog.NewLogLogger(logr.ToSlogHandler(s.agent.Log), slog.LevelDebug),
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			streams.Add(1)
 			defer streams.Done()
@@ -56,7 +74,7 @@ func (s *served) serve(ctx context.Context) (accepted bool, err error) {
 		}),
 		ConnState: func(_ net.Conn, state http.ConnState) {
 			if state == http.StateClosed {
-				s.over()
+				over()
 			}
 		},
 	}
@@ -64,45 +82,33 @@ func (s *served) serve(ctx context.Context) (accepted bool, err error) {
 	_ = server.Serve(s)
 	_ = server.Close()
 	streams.Wait()
-	select {
-	case <-s.accepted:
-		accepted = true
-	default:
-	}
 	switch err := s.conn.failure(); {
 	case s.second.Load():
-		return false, errSecond
+		return errSecond
 	case ctx.Err() != nil:
-		return accepted, context.Cause(ctx)
+		return context.Cause(ctx)
 	case err == nil || errors.Is(err, io.EOF):
-		return accepted, errEnded
+		return errEnded
 	default:
-		return accepted, err
+		return err
 	}
 }
 
 func (s *served) handle(w http.ResponseWriter, r *http.Request) {
+	status := http.StatusNoContent
 	switch {
 	case r.Method == http.MethodConnect:
-		s.pipe(w, r)
+		s.agent.pipe(w, r)
 		return
 	case r.URL.Path == welcomePath:
-		s.accept()
+		s.accepted(strings.Split(r.Header.Get(headerReplicas), " "))
+		s.opened()
 	case r.URL.Path == secondPath:
 		s.second.Store(true)
-	case s.has != nil && strings.HasPrefix(r.URL.Path, hasPath):
-		if !s.has(strings.TrimPrefix(r.URL.Path, hasPath), w.Header()) {
-			w.WriteHeader(http.StatusNotFound)
-			return
-		}
-		w.WriteHeader(http.StatusNoContent)
-		return
-	case r.URL.Path != helloPath:
-		w.WriteHeader(http.StatusNotFound)
-		return
+	default:
+		status = http.StatusNotFound
 	}
-	w.Header().Set(headerVersion, s.version)
-	w.WriteHeader(http.StatusNoContent)
+	w.WriteHeader(status)
 }
 
 // Accept is of a net.Listener with this connection alone.

@@ -57,7 +57,7 @@ func newStandAt(t testing.TB, api http.Handler, address string, key Key) *stand 
 	t.Helper()
 	s := &stand{t: t, owner: map[string]string{}, key: key}
 	s.hub = NewHub(t.Context(), HubOptions{
-		Key: func(context.Context) (Key, error) { return s.key, nil },
+		Key: func() (Key, error) { return s.key, nil },
 		Owner: func(_ context.Context, key string) string {
 			s.mu.Lock()
 			defer s.mu.Unlock()
@@ -216,6 +216,6 @@ func wantError(t testing.TB, err error, part string) {
 
 const soon = 30 * time.Second
 
-func (c counts) value(result string) float64 {
-	return testutil.ToFloat64(c.attempts.WithLabelValues(result))
+func (s *stand) count(result string) int {
+	return int(testutil.ToFloat64(s.hub.attempts.WithLabelValues(result)))
 }

@@ -63,17 +63,17 @@ func TestAgent_CheckSaysWhyItCannotConnect(t *testing.T) {
 		"an unknown key":         {func(a *Agent) { other := newKey(t); a.Key = func() (Key, error) { return other, nil } }, "run hub accept NAME sha256:"},
 		"another hub":            {func(a *Agent) { a.HubKeys = []string{newKey(t).Fingerprint()} }, "none of --hub-key"},
 		"an older protocol":      {func(a *Agent) { a.protocols = []string{"clusterfx-tunnel/0"} }, "upgrade the older one"},
-		"also an older protocol": {func(a *Agent) { a.protocols = []string{"clusterfx-tunnel/0", protocolAgent} }, ""},
-		"no hub at the address":  {func(a *Agent) { a.Hub = "ws://" + plain.Listener.Addr().String() }, "knows no path"},
+		"also an older protocol": {func(a *Agent) { a.protocols = []string{"clusterfx-tunnel/0", protocol} }, ""},
+		"no hub at the address":  {func(a *Agent) { a.Hub = "ws://" + plain.Listener.Addr().String() }, "--tunnel-bind-address"},
 		"no address":             {func(a *Agent) { a.Hub = "https://hub" }, "--hub is not an address"},
 		"nobody at the address":  {func(a *Agent) { a.Hub = "ws://127.0.0.1:1" }, "connection refused"},
-		"an unknown CA":          {func(a *Agent) { a.Hub = wss }, "--ca-file"},
+		"an unknown CA":          {func(a *Agent) { a.Hub = wss }, "unknown authority"},
 		"a known CA": {func(a *Agent) {
 			a.Hub = wss
 			a.Roots = outerTLS.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
 		}, ""}, //nolint:forcetypeassert // a test
 		"no API server":           {func(a *Agent) { a.To = "127.0.0.1:1" }, "--to"},
-		"a proxy with a password": {func(a *Agent) { a.Hub, a.proxy = "wss://hub.example.com", proxy.URL }, "the proxy asks for a password"},
+		"a proxy with a password": {func(a *Agent) { a.Hub, a.proxy = "wss://hub.example.com", proxy.URL }, "Proxy Authentication Required"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -146,7 +146,7 @@ func TestHub_refusesOtherHandshakes(t *testing.T) {
 	s.accept(key, "edge")
 	s.accept(second, "other")
 	good := func() *tls.Config {
-		return key.config([]string{protocolAgent}, func(string, string) error { return nil })
+		return key.config([]string{protocol}, func(string) error { return nil })
 	}
 	for name, change := range map[string]func(*tls.Config){
 		"TLS 1.2":        func(c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS12, tls.VersionTLS12 },
@@ -169,20 +169,14 @@ func TestHub_refusesOtherHandshakes(t *testing.T) {
 			}
 		})
 	}
-	if got := s.hub.Remotes(); len(got) > 0 {
-		t.Errorf("%q got in", got)
-	}
+	testkit.Equal(t, s.hub.Agents(), 0, "the number of agents that got in")
 	t.Run("a repetition", func(t *testing.T) {
 		recorded := &recorder{Conn: s.raw(second)}
-		over := tls.Client(recorded, second.config([]string{protocolAgent}, func(string, string) error { return nil }))
+		over := tls.Client(recorded, second.config([]string{protocol}, func(string) error { return nil }))
 		must(t, over.HandshakeContext(t.Context()))
-		served := newServed(inner(over), "v1", testLog(t), nil)
 		ctx, cancel := context.WithCancel(t.Context())
-		served.accept = sync.OnceFunc(func() {
-			close(served.accepted)
-			cancel()
-		})
-		if accepted, err := served.serve(ctx); !accepted {
+		served := newServed(over, s.agent(second), func([]string) { cancel() })
+		if err := served.serve(ctx); !served.isAccepted() {
 			t.Fatalf("the good handshake failed: %v", err)
 		}
 		s.waitConnected("other", false)
@@ -193,9 +187,7 @@ func TestHub_refusesOtherHandshakes(t *testing.T) {
 		for buffer := make([]byte, 4096); err == nil; {
 			_, err = again.Read(buffer)
 		}
-		if got := s.hub.Remotes(); len(got) > 0 {
-			t.Errorf("%q got in by a repetition", got)
-		}
+		testkit.Equal(t, s.hub.Agents(), 0, "the number of agents that got in by a repetition")
 	})
 }
 
@@ -243,7 +235,7 @@ func TestHub_secondAgentWaits(t *testing.T) {
 	must(t, second.Check(t.Context())) // It says that all is well, and does not disturb the first.
 	run(t, second)
 	eventually(t, func() error {
-		if s.hub.counts.value(failed) < 2 {
+		if s.count(failed) < 2 {
 			return errors.New("the second agent was not refused yet")
 		}
 		return nil
@@ -314,67 +306,7 @@ func TestAgent_takesItsNewKey(t *testing.T) {
 func TestAgent_endsItself(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, nil)
-	a := s.agent(newKey(t))
-	a.patience = 10 * time.Millisecond
-	if err := a.Run(t.Context()); !errors.Is(err, ErrNotConnected) {
+	if err := s.agent(newKey(t)).run(t.Context(), 10*time.Millisecond); !errors.Is(err, ErrNotConnected) {
 		t.Errorf("got error %v", err)
-	}
-}
-
-// Promise: attempts with wrong keys are refused before TLS, and keep no agent with a good key out, even from the same address.
-func TestHub_limitsFailures(t *testing.T) {
-	t.Parallel()
-	s := newStand(t, server())
-	wrong := s.agent(newKey(t))
-	refused := 0
-	for range 3 * failuresAtOnce {
-		if err := wrong.Check(t.Context()); strings.Contains(err.Error(), "too many failed attempts") {
-			refused++
-		}
-	}
-	if refused < failuresAtOnce {
-		t.Errorf("%d of %d attempts were refused for their number", refused, 3*failuresAtOnce)
-	}
-	for i := range 20 {
-		key := newKey(t)
-		s.accept(key, "edge-"+string(rune('a'+i)))
-		must(t, s.agent(key).Check(t.Context()))
-	}
-	if n := s.hub.counts.value(limited); int(n) != refused {
-		t.Errorf("%v were counted, want %d", n, refused)
-	}
-}
-
-func TestLimits(t *testing.T) {
-	t.Parallel()
-	l := newLimits()
-	from := source{address: "a"}
-	var ends []func(bool)
-	for range maxFromAddress {
-		end, ok := l.begin(from)
-		if !ok {
-			t.Fatal("refused too early")
-		}
-		ends = append(ends, end)
-	}
-	if _, ok := l.begin(from); ok {
-		t.Error("one too many was in progress")
-	}
-	if end, ok := l.begin(source{"a", "known"}); !ok {
-		t.Error("a known key shares the budget of unknown ones")
-	} else {
-		end(true)
-	}
-	for i, end := range ends {
-		end(i%2 == 0)
-	}
-	testkit.Equal(t, l.sources[from].inProgress, 0)
-	for range failuresAtOnce {
-		if end, ok := l.begin(from); ok {
-			end(false)
-		}
-	}
-	if _, ok := l.begin(from); ok {
-		t.Error("an address may fail without end")
 	}
 }

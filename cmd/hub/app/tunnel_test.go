@@ -31,6 +31,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/e2e/fleet/pool"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/internal/tunnel"
 )
 
@@ -133,6 +134,7 @@ func TestRegister_Tunnel(t *testing.T) {
 	if before.KeyFingerprint == "" || before.Replica == "" {
 		t.Fatalf("got status %+v", before)
 	}
+	expectUnreachedByHand(h, t)
 	run(register...) // again
 	t.Log(run("rotate", "edge"))
 	if after := h.tunnelOf("edge"); after.KeyFingerprint == before.KeyFingerprint {
@@ -146,6 +148,30 @@ func TestRegister_Tunnel(t *testing.T) {
 	err := k.remote.Get(t.Context(), client.ObjectKey{Name: "clusterfx-agent"}, &left)
 	if !apierrors.IsNotFound(err) && left.DeletionTimestamp.IsZero() {
 		t.Errorf("the namespace of the agent is left: %v", err)
+	}
+}
+
+// expectUnreachedByHand: commands that connect to remotes say that they cannot, and do the rest.
+func expectUnreachedByHand(h *hub, t *testing.T) {
+	t.Helper()
+	code, out, problems := h.execute(nil, "check", "edge")
+	for _, part := range []string{"they end at", "only the hub can, through the tunnel", "is connected to", "ok authentication"} {
+		if code != 0 || !strings.Contains(out, part) {
+			t.Errorf("check has no %q, exits with %d, and prints %s%s", part, code, out, problems)
+		}
+	}
+	rule := testkit.File(t, "rule.yaml", []byte(`apiVersion: clusterfx.dev/v1alpha1
+kind: SyncRule
+metadata: {name: settings}
+spec:
+  from: Hub
+  kind: {apiVersion: v1, kind: ConfigMap, resource: configmaps}
+  namespaces: {names: [platform]}
+  to: {naming: Mirror, namespace: platform}
+`))
+	code, _, problems = h.execute(nil, "sync", "diff", "settings", "--rules", rule)
+	if code == 0 || !strings.Contains(problems, "only the hub reaches the remote of Cluster edge") {
+		t.Errorf("sync diff exits with %d, and prints %s", code, problems)
 	}
 }
 
@@ -274,8 +300,7 @@ func applyAsAdministrator(t *testing.T, c client.Client, remote *fleet.Cluster, 
 	return token
 }
 
-// Promise: an agent may connect to any replica. The active one reaches the remote through the other, and a replica that takes over
-// does, too.
+// Promise: an agent may connect to any replica, through which it reaches the active one. A replica that takes over has it, too.
 func TestRun_TunnelOfAnotherReplica(t *testing.T) {
 	t.Parallel()
 	h, remote := newHub(t), fleettest.Borrow(t, pool.Remote)
@@ -292,21 +317,19 @@ func TestRun_TunnelOfAnotherReplica(t *testing.T) {
 	if code != 0 {
 		t.Fatal(problems)
 	}
-	h.expectReady("edge", metav1.ConditionTrue)
-	eventually(t, func() error {
-		if got := h.tunnelOf("edge").Replica; got != "second" {
-			return fmt.Errorf("the agent is connected to %q", got)
-		}
-		return nil
-	})
+	expect := func(replica string) {
+		t.Helper()
+		took := eventually(t, func() error {
+			var c hubv1.Cluster
+			h.must(h.Get(t.Context(), client.ObjectKey{Name: "edge"}, &c))
+			if c.Status.Runner.Name != replica || c.Status.Tunnel.Replica != replica || !meta.IsStatusConditionTrue(c.Status.Conditions, hubv1.ConditionReady) {
+				return fmt.Errorf("it is run by %q, with the agent at %q", c.Status.Runner.Name, c.Status.Tunnel.Replica)
+			}
+			return nil
+		})
+		t.Logf("%s serves the Cluster after %s", replica, took)
+	}
+	expect("first")
 	h.must(active.stop())
-	h.expectHolders("second")
-	eventually(t, func() error {
-		var c hubv1.Cluster
-		h.must(h.Get(t.Context(), client.ObjectKey{Name: "edge"}, &c))
-		if c.Status.Runner.Name != "second" || !meta.IsStatusConditionTrue(c.Status.Conditions, hubv1.ConditionReady) {
-			return fmt.Errorf("it is run by %q", c.Status.Runner.Name)
-		}
-		return nil
-	})
+	expect("second")
 }

@@ -242,12 +242,15 @@ func (f *checkFlags) secret(ctx context.Context, hub *access.Cluster, name strin
 			return err
 		}), nil
 	}
+	t.Endpoint, t.Kind, t.Expires = connection.Endpoint, string(connection.Credential.Type()), connection.Credential.Expires()
+	if connection.Endpoint.Tunnel != "" {
+		return t.BehindTunnel(&cluster.Status), nil
+	}
 	transport, err := kubeconfig.NewTransport(connection, f.policy)
 	if err != nil {
 		return t.Refused(err, nil), nil
 	}
 	defer transport.Close()
-	t.Endpoint, t.Kind, t.Expires = connection.Endpoint, string(connection.Credential.Type()), connection.Credential.Expires()
 	config := kubeconfig.RESTConfig(connection.Endpoint, transport)
 	config.UserAgent = f.session.hub.UserAgent
 	if t.Cluster, err = access.NewRemote("the remote", config, connection.Credential); err != nil {

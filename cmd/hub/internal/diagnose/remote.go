@@ -18,8 +18,10 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
@@ -58,6 +60,7 @@ const (
 	checkClock          = "clock"
 	checkRights         = "rights"
 	checkIdentity       = "identity"
+	checkTunnel         = "tunnel"
 )
 
 const requestTimeout = 10 * time.Second
@@ -116,6 +119,27 @@ func Remote(ctx context.Context, t Target) Report {
 	Server(ctx, t.Cluster, &r)
 	t.rights(ctx, &r)
 	t.identity(ctx, &r)
+	return r
+}
+
+// BehindTunnel reports on a remote that only the hub reaches: its credentials, and what the hub says of the rest.
+func (t Target) BehindTunnel(status *hubv1.ClusterStatus) Report {
+	var r Report
+	t.expiry(&r)
+	r.warn(checkAddress, "", "this machine cannot reach %s, only the hub can, through the tunnel; what follows is what the hub says", t.Endpoint.Server)
+	if now := status.Tunnel; now.Replica != "" {
+		r.ok(checkTunnel, "the agent, version %s, is connected to %s since %s", now.AgentVersion, now.Replica, now.ConnectedTime.UTC().Format(time.RFC3339))
+	}
+	checks := map[string]string{hubv1.ConditionReachable: checkAuthentication, hubv1.ConditionAuthorized: checkRights}
+	for _, c := range status.Conditions {
+		switch check := checks[c.Type]; {
+		case check == "":
+		case c.Status == metav1.ConditionTrue:
+			r.ok(check, "%s", c.Message)
+		default:
+			r.fail(check, "", "%s: %s", c.Reason, c.Message)
+		}
+	}
 	return r
 }
 

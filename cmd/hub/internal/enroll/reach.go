@@ -19,6 +19,9 @@ const perRequest = 15 * time.Second
 
 // Reach connects to the remote of a Cluster with its Secret, as the hub does. The caller must call the function that it returns.
 func (p Place) Reach(ctx context.Context, c *hubv1.Cluster, policy kubeconfig.Policy, userAgent string) (*access.Cluster, func(), error) {
+	if c.Spec.Via == hubv1.ViaTunnel {
+		return nil, nil, fmt.Errorf("only the hub reaches the remote of Cluster %s, through its tunnel: use kubectl in a context of the remote", c.Name)
+	}
 	var secret corev1.Secret
 	key := client.ObjectKey{Namespace: p.Namespace, Name: c.Spec.KubeconfigSecretRef.Name}
 	if err := p.Hub.Get(ctx, key, &secret); err != nil {

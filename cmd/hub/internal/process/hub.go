@@ -57,7 +57,7 @@ func runHub(ctx context.Context, o hubOptions, scheme *runtime.Scheme, ports *se
 	if err != nil {
 		return err
 	}
-	share, err := newShare(o.Options, tunnels, monitor.Err)
+	share, err := newShare(ctx, o.Options, tunnels, monitor.Err)
 	if err != nil {
 		tunnels.close()
 		return err

@@ -29,7 +29,7 @@ type share struct {
 	hub     client.Client // set by attach
 }
 
-func newShare(o Options, t *tunnels, alive func() error) (*share, error) {
+func newShare(ctx context.Context, o Options, t *tunnels, alive func() error) (*share, error) {
 	s := &share{ended: make(chan struct{})}
 	if o.Alone {
 		return s, nil
@@ -40,7 +40,7 @@ func newShare(o Options, t *tunnels, alive func() error) (*share, error) {
 		Config: o.Config, Namespace: o.CredentialsNamespace, Replica: o.Registry.Replica, Labels: o.Labels, Active: o.Active,
 		Count: o.Shards, Timing: shards.Timing{Duration: o.LeaseDuration, Deadline: o.RenewDeadline, Retry: o.RetryPeriod},
 		LeaveTimeout: o.LeaveTimeout, StopTimeout: o.Registry.Limits.StopTimeout, Alive: alive, Log: o.Log.WithName("replica"),
-		ForgetAfter: o.ForgetAfter, Tunnel: t.advertised(),
+		ForgetAfter: o.ForgetAfter, Tunnel: t.advertised(ctx),
 		Idle: func(ctx context.Context) {
 			if s.fleet.Check() != nil {
 				return // Its Lease is lost.

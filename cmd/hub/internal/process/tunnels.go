@@ -3,13 +3,13 @@
 package process
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -26,7 +26,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/serving"
 	"github.com/clusterfx/clusterfx/internal/tunnel"
 	"github.com/clusterfx/clusterfx/reconcilers/cluster"
@@ -37,17 +36,19 @@ type tunnels struct {
 	o        Options
 	hub      *tunnel.Hub
 	listener net.Listener
-	key      atomic.Pointer[tunnel.Key]
-	keyErr   atomic.Pointer[error]
+	key      atomic.Pointer[hubKey]
 	open     chan struct{} // closed when the caches are filled
-	isOpen   func()
 
 	mgr      ctrl.Manager             // set by attach
-	replicas func() map[string]string // of the fleet; nil for a hub that is alone
-	own      string                   // for the Lease: the address of the listener for other replicas, and the key
+	replicas func() map[string]string // the addresses of the others' listeners; nil for a hub that is alone
 
 	mu    sync.Mutex
 	queue workqueue.TypedRateLimitingInterface[ctrl.Request]
+}
+
+type hubKey struct {
+	key tunnel.Key
+	err error
 }
 
 // newTunnels takes the address. It returns nil without one. The caller must call run.
@@ -59,15 +60,14 @@ func newTunnels(ctx context.Context, o Options) (*tunnels, error) {
 	if err != nil {
 		return nil, fmt.Errorf("serve agents: %w", err)
 	}
-	key, err := tunnel.NewKey()
-	if err != nil {
-		_ = l.Close()
-		return nil, err
-	}
-	t := &tunnels{o: o, listener: l, open: make(chan struct{}), own: addressFor(ctx, l.Addr(), o.Config.Host) + " " + key.Fingerprint()}
-	t.isOpen = sync.OnceFunc(func() { close(t.open) })
+	t := &tunnels{o: o, listener: l, open: make(chan struct{})}
+	t.key.Store(&hubKey{err: errors.New("the key has not been read yet")})
 	t.hub = tunnel.NewHub(ctx, tunnel.HubOptions{
-		Key: t.currentKey, Owner: t.owner, Explain: t.explain, Changed: t.changed, Peers: t.peers, ReplicaKey: key, Version: project.Version(), Log: o.Log.WithName("tunnel"),
+		Key: func() (tunnel.Key, error) {
+			now := t.key.Load()
+			return now.key, now.err
+		},
+		Owner: t.owner, Explain: t.explain, Changed: t.changed, Replica: o.Registry.Replica, Peers: t.peers, Log: o.Log.WithName("tunnel"),
 	})
 	return t, nil
 }
@@ -82,31 +82,26 @@ func (t *tunnels) option() fx.Option {
 	)
 }
 
-// addressFor returns the address of a listener for other replicas. Without a host of its own, it is the address from which this
-// process reaches its API server, which the kernel knows without a packet.
-func addressFor(ctx context.Context, l net.Addr, server string) string {
-	host, port, _ := net.SplitHostPort(l.String())
-	if ip := net.ParseIP(host); ip != nil && !ip.IsUnspecified() {
-		return l.String()
-	}
-	if u, err := url.Parse(server); err == nil && u.Host != "" {
-		server = u.Hostname()
-	}
-	conn, err := (&net.Dialer{Timeout: keyReadTimeout}).DialContext(ctx, "udp", net.JoinHostPort(server, "443"))
-	if err != nil {
-		return net.JoinHostPort("127.0.0.1", port)
-	}
-	defer func() { _ = conn.Close() }()
-	host, _, _ = net.SplitHostPort(conn.LocalAddr().String())
-	return net.JoinHostPort(host, port)
-}
-
-// advertised is for the Lease of this replica.
-func (t *tunnels) advertised() string {
+// advertised is for the Lease of this replica: the address of the listener for the others. Without a host of its own, it is the address
+// from which this process reaches its API server, which the kernel knows without a packet.
+func (t *tunnels) advertised(ctx context.Context) string {
 	if t == nil {
 		return ""
 	}
-	return t.own
+	own, _ := t.listener.Addr().(*net.TCPAddr)
+	if own == nil || !own.IP.IsUnspecified() {
+		return t.listener.Addr().String()
+	}
+	server := t.o.Config.Host
+	if u, err := url.Parse(server); err == nil && u.Host != "" {
+		server = u.Hostname()
+	}
+	host := "127.0.0.1"
+	if conn, err := (&net.Dialer{Timeout: keyReadTimeout}).DialContext(ctx, "udp", net.JoinHostPort(server, "443")); err == nil {
+		host, _, _ = net.SplitHostPort(conn.LocalAddr().String())
+		_ = conn.Close()
+	}
+	return net.JoinHostPort(host, strconv.Itoa(own.Port))
 }
 
 func (t *tunnels) close() {
@@ -116,17 +111,11 @@ func (t *tunnels) close() {
 	}
 }
 
-func (t *tunnels) peers() map[string]tunnel.Peer {
+func (t *tunnels) peers() map[string]string {
 	if t.replicas == nil {
 		return nil
 	}
-	all := map[string]tunnel.Peer{}
-	for pod, text := range t.replicas() {
-		if address, key, ok := strings.Cut(text, " "); ok && tunnel.IsFingerprint(key) {
-			all[pod] = tunnel.Peer{Address: address, Key: key}
-		}
-	}
-	return all
+	return t.replicas()
 }
 
 const keyIndex = "tunnelKey"
@@ -150,7 +139,7 @@ func (t *tunnels) attach(mgr ctrl.Manager, metrics prometheus.Registerer) error 
 		return fmt.Errorf("register the metrics of tunnels: %w", err)
 	}
 	return mgr.Add(manager.RunnableFunc(func(context.Context) error {
-		t.isOpen()
+		close(t.open)
 		return nil
 	}))
 }
@@ -166,8 +155,7 @@ func keysOf(secret client.Object) (owner string, keys []string) {
 
 // run serves agents from when the caches are filled until ctx ends.
 func (t *tunnels) run(ctx context.Context) {
-	defer t.hub.Close()
-	defer func() { _ = t.listener.Close() }()
+	defer t.close()
 	select {
 	case <-t.open:
 	case <-ctx.Done():
@@ -181,26 +169,21 @@ func (t *tunnels) run(ctx context.Context) {
 	}
 }
 
-// How often the key of the hub is read: while there is none, and later.
 const (
-	keyMissingEvery = 2 * time.Second
-	keyReadEvery    = time.Minute
-	keyReadTimeout  = 10 * time.Second
+	keyReadEvery   = 20 * time.Second
+	keyReadTimeout = 10 * time.Second
 )
 
 func (t *tunnels) readKeys(ctx context.Context) {
-	for {
+	for ctx.Err() == nil {
 		every := keyReadEvery
-		key, err := t.readKey(ctx)
-		if err == nil {
-			t.key.Store(&key)
-		} else if t.keyErr.Store(&err); t.key.Load() == nil {
-			every = keyMissingEvery
+		if key, err := t.readKey(ctx); err == nil || t.key.Load().err != nil {
+			t.key.Store(&hubKey{key, err})
+		}
+		if t.key.Load().err != nil {
+			every /= 10
 		}
 		pause(ctx, every)
-		if ctx.Err() != nil {
-			return
-		}
 	}
 }
 
@@ -217,18 +200,6 @@ func (t *tunnels) readKey(ctx context.Context) (tunnel.Key, error) {
 		return tunnel.Key{}, fmt.Errorf("read the key of the hub from Secret %s: %w", name, err)
 	}
 	return key, nil
-}
-
-var errKeyNotRead = errors.New("the key has not been read yet")
-
-func (t *tunnels) currentKey(context.Context) (tunnel.Key, error) {
-	if key := t.key.Load(); key != nil {
-		return *key, nil
-	}
-	if err := t.keyErr.Load(); err != nil {
-		return tunnel.Key{}, *err
-	}
-	return tunnel.Key{}, errKeyNotRead
 }
 
 // owner reads caches only.
@@ -308,7 +279,7 @@ func (t *tunnels) Status(c *hubv1.Cluster) hubv1.TunnelStatus {
 	state, before := t.hub.State(c.Name), c.Status.Tunnel
 	if state.Connected {
 		return hubv1.TunnelStatus{
-			Replica: cmp.Or(state.Replica, t.o.Registry.Replica), AgentVersion: state.Version, KeyFingerprint: state.Key,
+			Replica: t.o.Registry.Replica, AgentVersion: state.Version, KeyFingerprint: state.Key,
 			ConnectedTime: metav1.NewTime(state.Since.Truncate(time.Second)),
 		}
 	}
