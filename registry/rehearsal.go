@@ -5,12 +5,15 @@ package registry
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/clusterfx/clusterfx/registry/deletes"
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/internal/deletions"
+	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
 )
 
@@ -22,13 +25,9 @@ type Rehearsal struct {
 	Hub func(of ClusterName, next http.RoundTripper) http.RoundTripper
 }
 
-// Rounds are the requests that the controllers of an app have reconciled. One that begins only later is not counted.
-type Rounds struct {
-	// Requests are all, of which those in Left were not reconciled yet, or not again since Repeat.
-	Requests, Left int
-	// Working is how many are being reconciled.
-	Working int
-}
+// Rounds are the requests of the controllers of an app: those in Left were not reconciled yet, or not again since Repeat; Working is how
+// many are being reconciled. One that begins only later is not counted.
+type Rounds struct{ Left, Working int }
 
 // Rounds returns those of a remote's app, or of all hub parts with the empty name. Only a registry with Options.Rehearsal counts.
 func (r *Registry) Rounds(name ClusterName) Rounds {
@@ -56,6 +55,17 @@ func (r *Registry) DeleteLimits(module string, what schema.GroupResource, labels
 	limits := deletions.LimitsFor(what, of)
 	return limits.PerTarget, limits.PerFleet
 }
+
+// Goroutines returns in which functions the goroutines of a remote's app go on after its end, once it had time to end.
+func (r *Registry) Goroutines(ctx context.Context, name ClusterName) (left []string) {
+	_ = wait.PollUntilContextTimeout(ctx, goroutinesPeriod, goroutinesTimeout, true, func(context.Context) (bool, error) {
+		left = contain.Goroutines(telemetry.ClusterLabel, string(name))
+		return len(left) == 0, nil
+	})
+	return left
+}
+
+const goroutinesPeriod, goroutinesTimeout = 100 * time.Millisecond, 5 * time.Second
 
 // ErrDryOnly refuses a request that could change something in a rehearsal.
 var ErrDryOnly = transport.ErrDryOnly
