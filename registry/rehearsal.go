@@ -5,15 +5,12 @@ package registry
 import (
 	"context"
 	"net/http"
-	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/clusterfx/clusterfx/registry/deletes"
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/internal/deletions"
-	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
 )
 
@@ -56,16 +53,8 @@ func (r *Registry) DeleteLimits(module string, what schema.GroupResource, labels
 	return limits.PerTarget, limits.PerFleet
 }
 
-// Goroutines returns in which functions the goroutines of a remote's app go on after its end, once it had time to end.
-func (r *Registry) Goroutines(ctx context.Context, name ClusterName) (left []string) {
-	_ = wait.PollUntilContextTimeout(ctx, goroutinesPeriod, goroutinesTimeout, true, func(context.Context) (bool, error) {
-		left = contain.Goroutines(telemetry.ClusterLabel, string(name))
-		return len(left) == 0, nil
-	})
-	return left
-}
-
-const goroutinesPeriod, goroutinesTimeout = 100 * time.Millisecond, 5 * time.Second
+// Goroutines returns the functions in which goroutines with these pprof labels are. Those of apps have the label cluster.
+func Goroutines(labels ...string) []string { return contain.Goroutines(labels...) }
 
 // ErrDryOnly refuses a request that could change something in a rehearsal.
 var ErrDryOnly = transport.ErrDryOnly

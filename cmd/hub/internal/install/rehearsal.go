@@ -51,7 +51,8 @@ func Rehearsal(o Options, unlimited []string) ([]*unstructured.Unstructured, err
 	}
 	grant(account, space, secrets("get"), roles.OwnAccount(name))
 	grant(rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: roles.HubRole, Namespace: o.Namespace}, space, secrets("get", "patch"))
-	for _, needed := range o.Rules.Modules {
+	own := rbac.NamespacedRules{Namespace: o.Namespace, Rules: rbac.WithoutSecrets(o.Rules.Own)}
+	for _, needed := range append([]rbac.NamespacedRules{own}, o.Rules.Modules...) {
 		limited, err := roles.Rehearsing(needed.Rules, unlimited)
 		if err != nil {
 			return nil, err

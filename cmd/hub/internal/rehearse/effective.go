@@ -58,7 +58,7 @@ func (rec *recorder) now(ctx context.Context, o *object) (map[string]any, bool) 
 	}
 	ctx, cancel := context.WithTimeout(ctx, readLive)
 	defer cancel()
-	found, err := look(ctx, rec.live, o.url)
+	found, err := look(ctx, rec.live, o.url, http.Header{})
 	if err != nil || found.status >= http.StatusMultipleChoices && found.status != http.StatusNotFound {
 		return o.before, false
 	}

@@ -48,7 +48,7 @@ type write struct {
 
 // object is what was asked for a key.
 type object struct {
-	write   // the last one
+	write                     // the last one
 	answers map[string]answer // by their prints, at the version of before
 	last    *answer
 	sent    int

@@ -88,7 +88,7 @@ func (w *recording) write(r *http.Request, info requestinfo.Info) (*http.Respons
 		return nil, err
 	}
 	if one.url.Path != "" {
-		found, err := look(r.Context(), w.next, one.url)
+		found, err := look(r.Context(), w.next, one.url, r.Header)
 		if err != nil {
 			return nil, err
 		}
@@ -111,11 +111,14 @@ func (w *recording) write(r *http.Request, info requestinfo.Info) (*http.Respons
 	return got.response(r), nil
 }
 
-func look(ctx context.Context, by http.RoundTripper, at url.URL) (answer, error) {
+// look reads an object as the sender of the header: in the hub, credentials are no part of the transport.
+func look(ctx context.Context, by http.RoundTripper, at url.URL, header http.Header) (answer, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), http.NoBody)
 	if err != nil {
 		return answer{}, err
 	}
+	r.Header = header.Clone()
+	r.Header.Del("Content-Type")
 	r.Header.Set("Accept", "application/json")
 	return ask(by, r)
 }

@@ -4,10 +4,13 @@ package rehearse
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"net/http"
+	"runtime/pprof"
 	"slices"
 	"sync"
 	"time"
@@ -49,6 +52,7 @@ type rehearsal struct {
 	live    http.RoundTripper // to the hub
 	metrics *prometheus.Registry
 
+	id           string           // the value of the label of all its goroutines
 	failedBefore map[part]float64 // errors of modules until their second round
 
 	mu        sync.Mutex // protects the fields
@@ -59,7 +63,7 @@ type rehearsal struct {
 
 // Run rehearses, and returns the report, also when ctx ends before.
 func Run(ctx context.Context, o Options) (*Report, error) {
-	r := &rehearsal{Options: o, recorders: map[string]*recorder{}, metrics: prometheus.NewRegistry(), failedBefore: map[part]float64{}}
+	r := &rehearsal{Options: o, id: rand.Text(), findings: []Finding{}, recorders: map[string]*recorder{}, metrics: prometheus.NewRegistry(), failedBefore: map[part]float64{}}
 	if r.Progress == nil {
 		r.Progress = func(string, ...any) {}
 	}
@@ -77,9 +81,10 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	}
 	defer r.disconnect()
 	r.Progress("rehearsing %s with %s", count(len(r.clusters), "Cluster"), count(len(r.Hub.Modules), "module"))
+	ctx = pprof.WithLabels(ctx, pprof.Labels(label, r.id))
 	report := r.begin()
 	err := process.Rehearse(ctx, r.hubOptions(), process.Rehearsal{
-		Registry: &registry.Rehearsal{Hub: r.transport(true)},
+		Registry:   &registry.Rehearsal{Hub: r.transport(true)},
 		Middleware: registry.Middleware{Name: "rehearse", Order: math.MaxInt, Client: halved, Transport: r.transport(false)},
 		Run: func(ctx context.Context, remotes *registry.Registry) error {
 			r.play(ctx, remotes)
@@ -88,10 +93,24 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 			return r.finish(ending, remotes, report)
 		},
 	})
+	r.leaks(context.WithoutCancel(ctx))
+	for _, rec := range r.all() {
+		rec.mu.Lock()
+		r.findings = slices.AppendSeq(r.findings, maps.Keys(rec.findings))
+		rec.mu.Unlock()
+	}
+	for _, s := range r.clusters {
+		report.Clusters = append(report.Clusters, s.name)
+	}
+	report.Findings = r.findings
+	report.sort()
 	return report, err
 }
 
-// endTimeout is for reading what was wanted again, and then for the end of the apps.
+// label is that of the goroutines of a rehearsal for pprof.
+const label = "rehearsal"
+
+// endTimeout is for reading what was wanted again.
 const endTimeout = time.Minute
 
 func (r *rehearsal) connect() error {
@@ -128,7 +147,9 @@ func halved(limits state.ClientLimits) state.ClientLimits {
 }
 
 func (r *rehearsal) transport(inHub bool) func(registry.ClusterName, http.RoundTripper) http.RoundTripper {
-	return func(of registry.ClusterName, next http.RoundTripper) http.RoundTripper { return r.recorder(string(of), inHub).over(next) }
+	return func(of registry.ClusterName, next http.RoundTripper) http.RoundTripper {
+		return r.recorder(string(of), inHub).over(next)
+	}
 }
 
 func (r *rehearsal) recorder(cluster string, inHub bool) *recorder {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
 	"github.com/clusterfx/clusterfx/registry"
@@ -25,6 +26,8 @@ const (
 	holdEvery = time.Minute      // between two looks whether the policy is in force
 	tellEvery = 10 * time.Second // between two lines of progress
 	failures  = 3                // of an app that does not start
+
+	leakTimeout = 5 * time.Second // for goroutines to end after their app
 )
 
 // play returns when all apps are at rest or have failed, at the end of the time, or with ctx. That of all hub parts has no name.
@@ -143,10 +146,29 @@ func (r *rehearsal) isHeld(ctx context.Context, remotes *registry.Registry) bool
 	return isHeld
 }
 
+func (r *rehearsal) all() []*recorder {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Collect(maps.Values(r.recorders))
+}
+
+// leaks finds goroutines that go on after the end of their app.
+func (r *rehearsal) leaks(ctx context.Context) {
+	for _, s := range r.clusters {
+		var left []string
+		_ = wait.PollUntilContextTimeout(ctx, lookEvery, leakTimeout, true, func(context.Context) (bool, error) {
+			left = registry.Goroutines(label, r.id, "cluster", s.name)
+			return len(left) == 0, nil
+		})
+		for _, where := range left {
+			r.find(Finding{Cluster: s.name, Class: Leaks, Detail: "goroutines go on after the end of the app: " + where})
+		}
+	}
+}
+
 func (r *rehearsal) begin() *Report {
 	return &Report{
 		Version: project.Version(), Digest: digest(), Configuration: r.configuration(), Clusters: []string{}, Changes: []Change{},
-		Findings: []Finding{},
 	}
 }
 
@@ -168,16 +190,13 @@ func (r *rehearsal) configuration() string {
 	return fmt.Sprintf("%x", sha256.Sum256([]byte(text([]any{names, r.Hub.Registry.ModuleConfigs}))))[:16]
 }
 
-// finish reads what was wanted again while the apps still run, and ends them.
+// finish reads what was wanted again while the apps still run.
 func (r *rehearsal) finish(ctx context.Context, remotes *registry.Registry, report *Report) error {
 	r.notRunning(remotes)
 	r.outcomes()
-	r.mu.Lock()
-	recorders := slices.Collect(maps.Values(r.recorders))
-	r.mu.Unlock()
 	var group errgroup.Group
 	group.SetLimit(atOnce)
-	for _, rec := range recorders {
+	for _, rec := range r.all() {
 		group.Go(func() error {
 			changes := rec.effective(ctx)
 			r.mu.Lock()
@@ -191,32 +210,7 @@ func (r *rehearsal) finish(ctx context.Context, remotes *registry.Registry, repo
 		report.Load, err = r.load(r.Against)
 	}
 	r.holdsOf(report.Changes, remotes)
-	r.leaks(context.WithoutCancel(ctx), remotes)
-	for _, rec := range recorders {
-		rec.mu.Lock()
-		report.Findings = slices.AppendSeq(report.Findings, maps.Keys(rec.findings))
-		rec.mu.Unlock()
-	}
-	for _, s := range r.clusters {
-		report.Clusters = append(report.Clusters, s.name)
-	}
-	r.mu.Lock()
-	report.Findings = append(report.Findings, r.findings...)
-	r.mu.Unlock()
-	report.sort()
 	return err
-}
-
-// leaks ends the apps, and finds goroutines that go on.
-func (r *rehearsal) leaks(ctx context.Context, remotes *registry.Registry) {
-	ctx, cancel := context.WithTimeout(ctx, endTimeout)
-	defer cancel()
-	_ = remotes.Shutdown(ctx) // What does not end is found below.
-	for _, s := range r.clusters {
-		for _, where := range remotes.Goroutines(ctx, registry.ClusterName(s.name)) {
-			r.find(Finding{Cluster: s.name, Class: Leaks, Detail: "goroutines go on after the end of the app: " + where})
-		}
-	}
 }
 
 // notRunning finds modules that do not run here and do in the running hub, and hub parts that do not run.
