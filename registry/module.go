@@ -20,6 +20,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/cache"
 	"github.com/clusterfx/clusterfx/registry/internal/catalog"
 	"github.com/clusterfx/clusterfx/registry/moduleconfig"
+	"github.com/clusterfx/clusterfx/registry/rbac"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
