@@ -3,6 +3,7 @@
 package enroll
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -15,13 +16,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/rehearse"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
-	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
 // Resources of the policies of rehearsals.
@@ -118,7 +119,7 @@ func Aggregated(ctx context.Context, in *access.Cluster) ([]string, error) {
 
 // finishRehearsal stores the Secret once the policy is in force.
 func (r *Registration) finishRehearsal(ctx context.Context, secret *corev1.Secret, made token) error {
-	if err := r.awaitPolicy(ctx, secret); err != nil {
+	if err := r.awaitPolicy(ctx, made); err != nil {
 		return err
 	}
 	r.Terminal.Done("the remote refuses everything of this account but reads and dry runs")
@@ -150,25 +151,19 @@ func (r *Registration) markRehearsal(ctx context.Context) error {
 // policyPatience is for API servers, which take a moment to apply a policy.
 const policyPatience = 30 * time.Second
 
-func (r *Registration) awaitPolicy(ctx context.Context, secret *corev1.Secret) error {
-	connection, err := kubeconfig.Parse(secret.Data, OptionsOf(hubv1.ClusterSpec{}), lenient())
+func (r *Registration) awaitPolicy(ctx context.Context, made token) error {
+	config := rest.AnonymousClientConfig(r.Remote.Config)
+	config.BearerToken = made.value
+	transport, err := rest.TransportFor(config)
 	if err != nil {
 		return err
 	}
-	transport, err := kubeconfig.NewTransport(connection, lenient())
-	if err != nil {
-		return err
-	}
-	defer transport.Close()
 	ctx, cancel := context.WithTimeout(ctx, policyPatience)
 	defer cancel()
 	var last error
 	err = access.Poll(ctx, pollPeriod, func() (bool, error) {
-		last = rehearse.Held(ctx, transport, connection.Endpoint.Server)
+		last = rehearse.Held(ctx, transport, config.Host)
 		return last == nil, nil
 	})
-	if err != nil && last != nil {
-		return last
-	}
-	return err
+	return cmp.Or(last, err)
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/expfmt"
@@ -190,10 +191,13 @@ func expectLoad(t *testing.T, report *rehearse.Report, want rehearse.Load, isSam
 
 // A rule of sync that the accounts of rehearsals have no permissions for is a finding, and not an agreement.
 func TestRun_RuleWithoutPermission(t *testing.T) {
+	fleettest.Slow(t, "nothing: a replica reports its rules after 15 seconds")
 	t.Parallel()
 	r := newRunning(t, "oslo")
 	must(t, r.client["oslo"].Delete(t.Context(), roles.OfRuleInRemote(compiled(t))))
-	report := run(t, r.rehearsal(t))
+	o := r.rehearsal(t)
+	o.Quiet = 10 * time.Second
+	report := run(t, o)
 	testkit.Equal(t, report.Verdict(), rehearse.Unknown, "verdict")
 	found := slices.IndexFunc(report.Findings, func(f rehearse.Finding) bool {
 		return f.Class == rehearse.NotRunning && f.Object == "syncrules.clusterfx.dev/status hours"

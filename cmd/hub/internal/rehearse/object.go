@@ -177,7 +177,7 @@ func (rec *recorder) answered(w *write, a answer) {
 	defer rec.mu.Unlock()
 	switch {
 	case w.deletes && w.info.Name == "":
-		o.deleted = namesIn(after)
+		o.deleted = a.names()
 	case w.deletes:
 		o.deleted = []string{w.info.Name}
 	case !isObject || w.before != nil && after["kind"] != w.before["kind"]:
@@ -237,17 +237,11 @@ func metadataOf(object map[string]any) map[string]any {
 	return metadata
 }
 
-func namesIn(list map[string]any) []string {
-	items, _ := list["items"].([]any)
-	var names []string
-	for _, one := range items {
-		item, _ := one.(map[string]any)
-		metadata := metadataOf(item)
-		name, _ := metadata["name"].(string)
-		if namespace, _ := metadata["namespace"].(string); namespace != "" {
-			name = namespace + "/" + name
-		}
-		names = append(names, name)
+func (a answer) names() (names []string) {
+	var list metav1.PartialObjectMetadataList
+	_ = json.Unmarshal(a.body, &list) // It may be a Status, of no objects.
+	for _, one := range list.Items {
+		names = append(names, strings.TrimPrefix(one.Namespace+"/"+one.Name, "/"))
 	}
 	return names
 }

@@ -5,7 +5,6 @@ package rehearse
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -50,7 +49,7 @@ type recording struct {
 	next http.RoundTripper
 }
 
-// RoundTrip answers events itself: they are no part of what a hub wants, and there is one for each try.
+// RoundTrip makes each write a dry run. Events are no part of what a hub wants, and there is one for each try.
 func (w *recording) RoundTrip(r *http.Request) (*http.Response, error) {
 	info := requestinfo.Of(r.URL.Path)
 	module := registry.ModuleOf(r.Context())
@@ -64,15 +63,12 @@ func (w *recording) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	isReview := strings.HasSuffix(info.Group, ".k8s.io") && strings.HasSuffix(info.Resource, "reviews")
-	if isTest := r.URL.Query().Get("dryRun") == metav1.DryRunAll; dry == r || isReview || isTest {
+	if isTest := r.URL.Query().Get("dryRun") == metav1.DryRunAll; dry == r || isReview || isTest || info.Resource == "events" {
 		response, err := w.next.RoundTrip(dry)
 		if err == nil && response.StatusCode == http.StatusNotFound {
 			w.missing(info, module)
 		}
 		return response, err
-	}
-	if info.Resource == "events" {
-		return echo(r)
 	}
 	return w.write(dry, info)
 }
@@ -177,17 +173,12 @@ func describe(i requestinfo.Info) string {
 	return strings.TrimSpace(i.String() + " " + i.Name)
 }
 
-var errTooLarge = errors.New("the body is larger than an object can be")
-
 func takeBody(r *http.Request) ([]byte, error) {
 	if r.Body == nil {
 		return nil, nil
 	}
-	sent, err := io.ReadAll(io.LimitReader(r.Body, maxBody))
+	sent, err := io.ReadAll(r.Body)
 	closeBody(r)
-	if err == nil && len(sent) == maxBody {
-		err = errTooLarge
-	}
 	r.Body = io.NopCloser(bytes.NewReader(sent))
 	return sent, err
 }
@@ -196,19 +187,6 @@ func closeBody(r *http.Request) {
 	if r.Body != nil {
 		r.Body.Close()
 	}
-}
-
-// echo answers a create or patch with what was sent.
-func echo(r *http.Request) (*http.Response, error) {
-	sent, err := takeBody(r)
-	if err != nil {
-		return nil, err
-	}
-	form := r.Header.Get("Content-Type")
-	if strings.HasSuffix(form, "patch+json") {
-		form = "application/json"
-	}
-	return answer{status: http.StatusCreated, header: http.Header{"Content-Type": {form}}, body: sent}.response(r), nil
 }
 
 // answer is a response that can be given again.
