@@ -21,6 +21,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/cache"
 	"github.com/clusterfx/clusterfx/registry/internal/catalog"
 	"github.com/clusterfx/clusterfx/registry/moduleconfig"
+	"github.com/clusterfx/clusterfx/registry/rbac"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -274,6 +275,9 @@ func (o Options) locatedModules() []catalog.Module {
 		if at := slices.Index(all[i].HubNamespaces, CredentialsNamespace); at >= 0 {
 			all[i].HubNamespaces = slices.Clone(all[i].HubNamespaces)
 			all[i].HubNamespaces[at] = cmp.Or(o.CredentialsNamespace, metav1.NamespaceDefault)
+			if o.Rehearsal != nil { // It has no permissions for the Secrets there.
+				all[i].HubRules = rbac.WithoutSecrets(all[i].HubRules)
+			}
 		}
 	}
 	return all

@@ -22,13 +22,9 @@ type Rehearsal struct {
 	Hub func(of ClusterName, next http.RoundTripper) http.RoundTripper
 }
 
-// Rounds are the requests that the controllers of an app have reconciled. One that begins only later is not counted.
-type Rounds struct {
-	// Requests are all, of which those in Left were not reconciled yet, or not again since Repeat.
-	Requests, Left int
-	// Working is how many are being reconciled.
-	Working int
-}
+// Rounds are the requests of the controllers of an app: those in Left were not reconciled yet, or not again since Repeat; Working is how
+// many are being reconciled. One that begins only later is not counted.
+type Rounds struct{ Left, Working int }
 
 // Rounds returns those of a remote's app, or of all hub parts with the empty name. Only a registry with Options.Rehearsal counts.
 func (r *Registry) Rounds(name ClusterName) Rounds {
@@ -56,6 +52,9 @@ func (r *Registry) DeleteLimits(module string, what schema.GroupResource, labels
 	limits := deletions.LimitsFor(what, of)
 	return limits.PerTarget, limits.PerFleet
 }
+
+// Goroutines returns the functions in which goroutines with these pprof labels are. Those of apps have the label cluster.
+func Goroutines(labels ...string) []string { return contain.Goroutines(labels...) }
 
 // ErrDryOnly refuses a request that could change something in a rehearsal.
 var ErrDryOnly = transport.ErrDryOnly

@@ -90,6 +90,11 @@ const (
 	clustersResource = "clusters"
 )
 
+// WithoutSecrets leaves out the rules about Secrets.
+func WithoutSecrets(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+	return slices.DeleteFunc(slices.Clone(rules), func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Resources, "secrets") })
+}
+
 // splitRules separates rules on Clusters and on paths, which no Role can grant. A rule on all groups or resources is
 // about Clusters, too.
 func splitRules(rules []rbacv1.PolicyRule) (everywhere, namespaced []rbacv1.PolicyRule) {

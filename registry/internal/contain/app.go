@@ -53,9 +53,12 @@ type App struct {
 
 // Goroutines returns the functions in which the App's goroutines are, with numbers. It looks at every goroutine of the
 // hub, so it is only for an App that does not end.
-func (a *App) Goroutines() []string {
+func (a *App) Goroutines() []string { return Goroutines(a.Labels...) }
+
+// Goroutines returns the functions in which goroutines with these labels are.
+func Goroutines(labels ...string) []string {
 	var found []string
-	for stack := range Stacks(a.Labels...) {
+	for stack := range Stacks(labels...) {
 		if isConnection(stack) {
 			continue
 		}

@@ -7,62 +7,55 @@ import (
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
-	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 
 	"github.com/clusterfx/clusterfx/registry/liveness"
 )
 
 // Rounds is registry.Rounds.
-type Rounds struct{ Requests, Left, Working int }
+type Rounds struct{ Left, Working int }
 
 // rounds has the queues of controllers by the name of their App. Nil counts nothing.
 type rounds struct {
-	mu    sync.Mutex
-	lists map[string][]counted
+	mu     sync.Mutex // protects queues
+	queues map[string][]counted
 }
 
 type counted interface {
 	rounds() Rounds
 	repeat()
-	over() bool
+	ShuttingDown() bool
 }
 
-// NewCountedQueues returns Queues that count rounds.
+// NewCountedQueues returns Queues that count rounds, and have no priorities.
 func NewCountedQueues() *Queues {
 	q := NewQueues()
-	q.rounds = &rounds{lists: map[string][]counted{}}
+	q.rounds = &rounds{queues: map[string][]counted{}}
 	return q
 }
 
-// of returns the queues that have not ended.
-func (r *rounds) of(app string, more ...counted) []counted {
-	if r == nil {
-		return nil
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var live []counted
-	for _, one := range append(r.lists[app], more...) {
-		if !one.over() {
+func (q *Queues) live(app string) (live []counted) {
+	q.rounds.mu.Lock()
+	defer q.rounds.mu.Unlock()
+	for _, one := range q.rounds.queues[app] {
+		if !one.ShuttingDown() {
 			live = append(live, one)
 		}
 	}
-	r.lists[app] = live
 	return live
 }
 
 // Rounds returns the sum of the controllers of an App.
 func (q *Queues) Rounds(app string) (sum Rounds) {
-	for _, one := range q.rounds.of(app) {
+	for _, one := range q.live(app) {
 		n := one.rounds()
-		sum.Requests, sum.Left, sum.Working = sum.Requests+n.Requests, sum.Left+n.Left, sum.Working+n.Working
+		sum.Left, sum.Working = sum.Left+n.Left, sum.Working+n.Working
 	}
 	return sum
 }
 
 // Repeat has the controllers of an App reconcile everything again.
 func (q *Queues) Repeat(app string) {
-	for _, one := range q.rounds.of(app) {
+	for _, one := range q.live(app) {
 		one.repeat()
 	}
 }
@@ -70,10 +63,9 @@ func (q *Queues) Repeat(app string) {
 func countRounds[request comparable](inner liveness.NewQueue[request], app string, r *rounds) liveness.NewQueue[request] {
 	return func(name string, limiter workqueue.TypedRateLimiter[request]) workqueue.TypedRateLimitingInterface[request] {
 		c := &countedQueue[request]{TypedRateLimitingInterface: inner(name, limiter), due: map[request]time.Time{}, done: map[request]int{}, target: 1}
-		r.of(app, c)
-		if p, prioritized := c.TypedRateLimitingInterface.(priorityqueue.PriorityQueue[request]); prioritized {
-			return &countedPriorities[request]{countedQueue: c, inner: p}
-		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.queues[app] = append(r.queues[app], c)
 		return c
 	}
 }
@@ -95,8 +87,7 @@ const soon = 10 * time.Second
 func (q *countedQueue[request]) rounds() Rounds {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	r := Rounds{Requests: len(q.due), Working: q.working}
-	limit := time.Now().Add(soon)
+	r, limit := Rounds{Working: q.working}, time.Now().Add(soon)
 	for key, at := range q.due {
 		if q.done[key] < q.target && at.Before(limit) {
 			r.Left++
@@ -109,11 +100,9 @@ func (q *countedQueue[request]) repeat() {
 	q.mu.Lock()
 	q.target = 2
 	var again []request
-	for key, n := range q.done {
-		if q.done[key] = min(n, 1); n > 0 {
-			again = append(again, key)
-			q.due[key] = time.Now()
-		}
+	for key := range q.done {
+		q.done[key], q.due[key] = 1, time.Now()
+		again = append(again, key)
 	}
 	q.mu.Unlock()
 	for _, key := range again {
@@ -121,45 +110,36 @@ func (q *countedQueue[request]) repeat() {
 	}
 }
 
-func (q *countedQueue[request]) over() bool { return q.ShuttingDown() }
-
-func (q *countedQueue[request]) added(after time.Duration, keys ...request) {
+func (q *countedQueue[request]) added(key request, after time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	at := time.Now().Add(after)
-	for _, key := range keys {
-		if before, known := q.due[key]; !known || q.done[key] < q.target && at.Before(before) {
-			q.due[key] = at
-		}
-	}
-}
-
-func (q *countedQueue[request]) took(shutdown bool) {
-	if !shutdown {
-		q.mu.Lock()
-		defer q.mu.Unlock()
-		q.working++
+	if before, known := q.due[key]; !known || q.done[key] < q.target && at.Before(before) {
+		q.due[key] = at
 	}
 }
 
 func (q *countedQueue[request]) Add(key request) {
-	q.added(0, key)
+	q.added(key, 0)
 	q.TypedRateLimitingInterface.Add(key)
 }
 
 func (q *countedQueue[request]) AddAfter(key request, after time.Duration) {
-	q.added(after, key)
+	q.added(key, after)
 	q.TypedRateLimitingInterface.AddAfter(key, after)
 }
 
 func (q *countedQueue[request]) AddRateLimited(key request) {
-	q.added(0, key)
+	q.added(key, 0)
 	q.TypedRateLimitingInterface.AddRateLimited(key)
 }
 
 func (q *countedQueue[request]) Get() (key request, shutdown bool) {
-	key, shutdown = q.TypedRateLimitingInterface.Get()
-	q.took(shutdown)
+	if key, shutdown = q.TypedRateLimitingInterface.Get(); !shutdown {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.working++
+	}
 	return key, shutdown
 }
 
@@ -176,21 +156,4 @@ func (q *countedQueue[request]) Done(key request) {
 	if again {
 		q.TypedRateLimitingInterface.Add(key)
 	}
-}
-
-// countedPriorities is for a queue whose controller uses its priorities.
-type countedPriorities[request comparable] struct {
-	*countedQueue[request]
-	inner priorityqueue.PriorityQueue[request]
-}
-
-func (q *countedPriorities[request]) AddWithOpts(o priorityqueue.AddOpts, keys ...request) {
-	q.added(o.After, keys...)
-	q.inner.AddWithOpts(o, keys...)
-}
-
-func (q *countedPriorities[request]) GetWithPriority() (key request, priority int, shutdown bool) {
-	key, priority, shutdown = q.inner.GetWithPriority()
-	q.took(shutdown)
-	return key, priority, shutdown
 }

@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/enroll"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 )
@@ -27,10 +28,10 @@ func (s *session) installTarget() (installTarget, error) {
 	return installTarget{hub, c}, hub.Explain(err)
 }
 
-// installRehearsal installs what the command rehearse needs, beside the hub.
+// installRehearsal installs what the command rehearse needs, beside the hub. Only in a cluster it knows the rules of sync.
 func (f *installFlags) installRehearsal(ctx context.Context, s *session, mode dryRun) error {
 	if f.export || mode == dryRunClient {
-		objects, err := install.Rehearsal(f.options)
+		objects, err := install.Rehearsal(f.options, nil)
 		if err != nil {
 			return err
 		}
@@ -49,7 +50,14 @@ func (f *installFlags) installRehearsal(ctx context.Context, s *session, mode dr
 			return err
 		}
 	}
-	objects, err := install.Rehearsal(f.options)
+	if err := f.options.Rules.AddRules(ctx, to.hub, to.client.RESTMapper()); err != nil {
+		return to.hub.Explain(err)
+	}
+	unlimited, err := enroll.Aggregated(ctx, to.hub)
+	if err != nil {
+		return err
+	}
+	objects, err := install.Rehearsal(f.options, unlimited)
 	if err != nil {
 		return err
 	}

@@ -68,7 +68,7 @@ func newRehearse(p Program) *cobra.Command {
 	set.DurationVar(&o.For, "for", 15*time.Minute, "How long the rehearsal lasts at most")
 	set.DurationVar(&o.Quiet, "quiet", 10*time.Second, "How long an app sends nothing new until it is at rest")
 	set.BoolVar(&o.Trust, "trust-observe", false, "Use the hub's own accounts, which may write: nothing but this program keeps it from that (default false)")
-	set.BoolVar(&o.Cost, "cost", false, "Report requests and bytes by verb and kind, too, which vary (default false)")
+	set.StringVar(&o.Against, "against", "", "File with the metrics of the running hub, to compare requests, objects and memory with them. Default: none")
 	set.StringVarP(&f.format, "output", "o", output.Table, "text for people in one report, or json")
 	f.run = hubconfig.Bind(set, p.Modules)
 	quiet(set)

@@ -94,7 +94,7 @@ func (a Account) objects() []client.Object {
 	}}
 	switch {
 	case a.Rehearses:
-		return append(all, a.rehearsal(renews)...)
+		return a.rehearsal(all, renews)
 	case !a.Renews:
 		return all
 	}
@@ -257,11 +257,10 @@ func (a Account) remove(ctx context.Context, remote *access.Cluster) ([]string, 
 	var removed []string
 	var errs []error
 	a.Renews, a.Aggregates = true, !a.Rehearses // The account may have the roles for these.
-	objects := a.objects()                      // the permissions go before the user,
 	if a.Rehearses {
-		objects = a.policyLast() // and the policy after both
+		a.Renewer = a.Namespace + "/" + a.Name // The name of the subject does not matter.
 	}
-	for _, one := range slices.Backward(objects) {
+	for _, one := range slices.Backward(a.objects()) { // the permissions go before the user
 		what := nameOf(one)
 		err := remote.Get(ctx, client.ObjectKeyFromObject(one), one)
 		if err == nil {

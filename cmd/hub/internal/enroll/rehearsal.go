@@ -3,10 +3,9 @@
 package enroll
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -15,14 +14,15 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/rehearse"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
-	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
 // Resources of the policies of rehearsals.
@@ -31,13 +31,15 @@ const policies, policyBindings = "validatingadmissionpolicies", "validatingadmis
 func policyRules() []rbacv1.PolicyRule {
 	verbs := []string{verbGet, verbCreate, verbUpdate, verbDelete}
 	return []rbacv1.PolicyRule{
+		{APIGroups: []string{rbacv1.GroupName}, Resources: []string{clusterRoles}, Verbs: []string{"list"}},
 		{APIGroups: []string{admissionv1.GroupName}, Resources: []string{policies, policyBindings}, Verbs: verbs},
 		{APIGroups: []string{"apiregistration.k8s.io"}, Resources: []string{"apiservices"}, Verbs: []string{"list"}},
 	}
 }
 
-// rehearsal has what such an account has beside a ClusterRole: itself, its policy, and the hub that renews its token.
-func (a Account) rehearsal(renews []rbacv1.PolicyRule) []client.Object {
+// rehearsal adds what such an account has beside a ClusterRole: itself, the hub that renews its token, and before all, since objects are
+// deleted backward, its policy.
+func (a Account) rehearsal(all []client.Object, renews []rbacv1.PolicyRule) []client.Object {
 	kind := func(kind string) metav1.TypeMeta {
 		return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind}
 	}
@@ -48,8 +50,8 @@ func (a Account) rehearsal(renews []rbacv1.PolicyRule) []client.Object {
 		}
 	}
 	own := a.meta(a.Namespace)
-	all := append(
-		roles.DryRunOnly(a.meta(""), a.Namespace, a.Name),
+	all = append(
+		append(roles.DryRunOnly(a.meta(""), a.Namespace, a.Name), all...),
 		&rbacv1.Role{TypeMeta: kind("Role"), ObjectMeta: own, Rules: []rbacv1.PolicyRule{roles.OwnAccount(a.Name)}},
 		binding(own, a.Namespace, a.Name),
 	)
@@ -59,22 +61,6 @@ func (a Account) rehearsal(renews []rbacv1.PolicyRule) []client.Object {
 		all = append(all, &rbacv1.Role{TypeMeta: kind("Role"), ObjectMeta: renewal, Rules: renews}, binding(renewal, namespace, name))
 	}
 	return all
-}
-
-// policyLast is the order in which the objects are deleted, backward: without its policy, the account could write.
-func (a Account) policyLast() []client.Object {
-	a.Renewer = a.Namespace + "/" + a.Name // The name of the subject does not matter.
-	all := a.objects()
-	slices.SortStableFunc(all, func(x, y client.Object) int { return rank(x) - rank(y) })
-	return all
-}
-
-func rank(o client.Object) int {
-	switch o.(type) {
-	case *admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding:
-		return 0
-	}
-	return 1
 }
 
 // prepareRehearsal completes the account, which is the hub's with another name.
@@ -94,36 +80,46 @@ func (r *Registration) prepareRehearsal(ctx context.Context) error {
 	return nil
 }
 
-// Limit leaves of the rules what a policy can limit to dry runs. It asks the remote for aggregated APIs, which no policy limits.
+// Limit leaves of the rules, and of those that rules of sync have in the remote, what a policy can limit to dry runs.
 func (r *Registration) Limit(ctx context.Context) error {
-	text, err := r.Remote.REST.Get().AbsPath("/apis/apiregistration.k8s.io/v1/apiservices").Do(ctx).Raw()
+	unlimited, err := Aggregated(ctx, r.Remote)
 	if err != nil {
-		return r.Remote.Explain(fmt.Errorf("list the aggregated APIs: %w", err))
+		return err
 	}
-	var list struct {
-		Items []struct {
-			Spec struct {
-				Group   string    `json:"group"`
-				Service *struct{} `json:"service"`
-			} `json:"spec"`
-		} `json:"items"`
+	var granted rbacv1.ClusterRoleList
+	if err := r.Remote.List(ctx, &granted, client.MatchingLabels{hubv1.LabelAggregateToSync: "true"}); err != nil {
+		return r.Remote.Explain(fmt.Errorf("list the roles for rules of sync: %w", err))
 	}
-	if err := json.Unmarshal(text, &list); err != nil {
-		return fmt.Errorf("list the aggregated APIs of %s: %w", r.Remote.What, err)
+	for _, role := range granted.Items {
+		r.Account.Rules = append(r.Account.Rules, role.Rules...)
 	}
-	var aggregated []string
+	r.Account.Rules, err = roles.Rehearsing(r.Account.Rules, unlimited)
+	return err
+}
+
+// Aggregated returns the groups of aggregated APIs, which no policy limits.
+func Aggregated(ctx context.Context, in *access.Cluster) ([]string, error) {
+	text, err := in.REST.Get().AbsPath("/apis/apiregistration.k8s.io/v1/apiservices").Do(ctx).Raw()
+	if err != nil {
+		return nil, in.Explain(fmt.Errorf("list the aggregated APIs: %w", err))
+	}
+	var list unstructured.UnstructuredList
+	if err := list.UnmarshalJSON(text); err != nil {
+		return nil, fmt.Errorf("list the aggregated APIs of %s: %w", in.What, err)
+	}
+	var groups []string
 	for _, one := range list.Items {
-		if one.Spec.Service != nil {
-			aggregated = append(aggregated, one.Spec.Group)
+		group, _, _ := unstructured.NestedString(one.Object, "spec", "group")
+		if service, _, _ := unstructured.NestedMap(one.Object, "spec", "service"); service != nil {
+			groups = append(groups, group)
 		}
 	}
-	r.Account.Rules, err = roles.Rehearsing(r.Account.Rules, aggregated)
-	return err
+	return groups, nil
 }
 
 // finishRehearsal stores the Secret once the policy is in force.
 func (r *Registration) finishRehearsal(ctx context.Context, secret *corev1.Secret, made token) error {
-	if err := r.awaitPolicy(ctx, secret); err != nil {
+	if err := r.awaitPolicy(ctx, made); err != nil {
 		return err
 	}
 	r.Terminal.Done("the remote refuses everything of this account but reads and dry runs")
@@ -155,25 +151,19 @@ func (r *Registration) markRehearsal(ctx context.Context) error {
 // policyPatience is for API servers, which take a moment to apply a policy.
 const policyPatience = 30 * time.Second
 
-func (r *Registration) awaitPolicy(ctx context.Context, secret *corev1.Secret) error {
-	connection, err := kubeconfig.Parse(secret.Data, OptionsOf(hubv1.ClusterSpec{}), lenient())
+func (r *Registration) awaitPolicy(ctx context.Context, made token) error {
+	config := rest.AnonymousClientConfig(r.Remote.Config)
+	config.BearerToken = made.value
+	transport, err := rest.TransportFor(config)
 	if err != nil {
 		return err
 	}
-	transport, err := kubeconfig.NewTransport(connection, lenient())
-	if err != nil {
-		return err
-	}
-	defer transport.Close()
 	ctx, cancel := context.WithTimeout(ctx, policyPatience)
 	defer cancel()
 	var last error
 	err = access.Poll(ctx, pollPeriod, func() (bool, error) {
-		last = rehearse.Held(ctx, transport, connection.Endpoint.Server)
+		last = rehearse.Held(ctx, transport, config.Host)
 		return last == nil, nil
 	})
-	if err != nil && last != nil {
-		return last
-	}
-	return err
+	return cmp.Or(last, err)
 }

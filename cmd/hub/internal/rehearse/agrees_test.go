@@ -3,19 +3,29 @@
 package rehearse_test
 
 import (
+	"bytes"
+	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"testing"
+	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/expfmt"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/rehearse"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/e2e/nats"
 	"github.com/clusterfx/clusterfx/examples/podcount/podcount"
 	"github.com/clusterfx/clusterfx/examples/quota/quota"
-	"github.com/clusterfx/clusterfx/hubtest"
 	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/modules/inventory"
 	"github.com/clusterfx/clusterfx/modules/objectsync"
@@ -24,7 +34,6 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/entity/natshub"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/moduleconfig"
-	"github.com/clusterfx/clusterfx/registry/rbac"
 )
 
 // hours is a rule of sync, with the resource of its kind.
@@ -36,47 +45,164 @@ func hours() *hubv1.SyncRule {
 	}}
 }
 
-// Promise: the same version of a hub at rest agrees with the fleet, and its report is the same when it is repeated.
-func TestRun_SameVersion(t *testing.T) {
-	t.Parallel()
+// stock are modules of each kind: reports to the hub, objects in remotes, rules of sync and entities.
+func stock() []registry.Module {
+	return []registry.Module{podcount.Module, quota.Module, inventory.Module, objectsync.Module, objectsync.RulesModule, natshub.Module, tenants.Module}
+}
+
+// running is a hub at rest that runs them, with the options of process.Run.
+type running struct {
+	*audited
+	hub     process.Options
+	metrics *prometheus.Registry
+}
+
+const onRequest = "modules:\n- {name: sync, clusters: {}}\n- {name: tenants, clusters: {}}\n"
+
+func newRunning(t *testing.T, names ...string) *running {
+	t.Helper()
 	server := nats.Start(t)
 	_, js := nats.Connect(t, server.URL())
 	kv := nats.Bucket(t, js, tenants.Bucket)
 	nats.Bucket(t, js, "tenants-status")
 	_, err := kv.Put(t.Context(), "acme", []byte(`{"clusters": {}, "admins": ["jane@example.com"], "quota": {"cpu": "20"}}`))
 	must(t, err)
-	all := []registry.Module{podcount.Module, quota.Module, inventory.Module, objectsync.Module, objectsync.RulesModule, natshub.Module, tenants.Module}
-	rule, err := rules.Compile(hours())
-	must(t, err)
-	hub := hubtest.New(t, hubtest.Modules(all...), hubtest.NATS(server.URL()), hubtest.Remotes("oslo", "paris", "rome"),
-		hubtest.Rules(append(rbac.RemoteRules(all...), rule.Permissions().Remote...)...),
-		hubtest.ModuleConfig("sync", "clusters: {}"), hubtest.ModuleConfig("tenants", "clusters: {}"))
-	hub.Create(
-		hours(),
-		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "greeting"}, Data: map[string]string{"text": "hi"}},
-		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "hours"}})
-	for _, name := range []string{"oslo", "paris", "rome"} {
-		remote := hub.Remote(name)
-		remote.Create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-a", Labels: map[string]string{"team": "a"}}})
-		remote.WaitFor(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "hours"}}, anything)
-		remote.WaitFor(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "greeting"}}, anything)
-		remote.WaitFor(&corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant-acme", Name: "tenant"}}, anything)
-		hub.WaitFor(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "podcount-" + name}}, anything)
+	r := &running{audited: newAudited(t, names...), metrics: prometheus.NewRegistry()}
+	r.hub = options(r.audited.hub.Config(), stock()...).Hub
+	r.hub.NATS.URL = server.URL()
+	everywhere := &metav1.LabelSelector{}
+	r.hub.Registry.ModuleConfigs = []moduleconfig.Config{{Name: "sync", Clusters: everywhere}, {Name: "tenants", Clusters: everywhere}}
+	o := r.hub
+	o.Alone, o.Registry.Metrics, o.Registry.Replica = true, r.metrics, "running"
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- process.Run(ctx, o) }()
+	t.Cleanup(func() {
+		stop()
+		must(t, <-ended)
+	})
+	hub, rule := r.client["hub"], compiled(t)
+	must(t, hub.Create(t.Context(), hours()))
+	must(t, hub.Create(t.Context(), configMap("hours", map[string]string{"open": "9"})))
+	for _, name := range names {
+		for _, o := range []client.Object{
+			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-a", Labels: map[string]string{"team": "a"}}}, roles.OfRuleInRemote(rule),
+		} {
+			must(t, r.client[name].Create(t.Context(), o))
+		}
+	}
+	for _, name := range names {
+		for place, o := range map[string]client.Object{
+			"hours": configMap("hours", nil), "tenant": &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant-acme", Name: "tenant"}},
+		} {
+			eventually(t, func() error {
+				if err := r.client[name].Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+					return fmt.Errorf("%s in %s: %w", place, name, err)
+				}
+				return nil
+			})
+		}
+		eventually(t, func() error {
+			return hub.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "podcount-" + name}, &corev1.ConfigMap{})
+		})
 	}
 	followed := hours()
-	hub.WaitFor(followed, func() error {
-		if !meta.IsStatusConditionTrue(followed.Status.Conditions, hubv1.ConditionComplete) || followed.Status.Copies == nil || *followed.Status.Copies != 3 {
-			return fmt.Errorf("the rule has the status %+v", followed.Status)
+	eventually(t, func() error {
+		err := hub.Get(t.Context(), client.ObjectKeyFromObject(followed), followed)
+		if err == nil && !meta.IsStatusConditionTrue(followed.Status.Conditions, hubv1.ConditionComplete) {
+			err = fmt.Errorf("%w: the rule has the status %+v", errNotAtRest, followed.Status)
 		}
-		return nil
+		return err
 	})
-	o := options(hub.Config(), all...)
-	o.Hub.NATS.URL = server.URL()
-	everywhere := &metav1.LabelSelector{}
-	o.Hub.Registry.ModuleConfigs = []moduleconfig.Config{
-		{Name: "sync", Clusters: everywhere}, {Name: "tenants", Clusters: everywhere},
+	return r
+}
+
+var errNotAtRest = errors.New("the hub is not at rest")
+
+func compiled(t *testing.T) rules.Rule {
+	t.Helper()
+	rule, err := rules.Compile(hours())
+	must(t, err)
+	return rule
+}
+
+// rehearsal returns options with the accounts of rehearsals, and what else the hub has.
+func (r *running) rehearsal(t *testing.T) rehearse.Options {
+	t.Helper()
+	o := r.register(t, onRequest, r.hub.Modules...)
+	o.Hub.NATS, o.Hub.Registry.ModuleConfigs = r.hub.NATS, r.hub.Registry.ModuleConfigs
+	return o
+}
+
+// Promise: the same version of a hub at rest agrees with the fleet, and its report is the same when it is repeated.
+func TestRun_SameVersion(t *testing.T) {
+	t.Parallel()
+	expectAgreement(t, "oslo", "rome")
+}
+
+func TestRun_SameVersionInTwelve(t *testing.T) {
+	fleettest.Slow(t, "./cmd/hub/internal/rehearse TestRun_SameVersion")
+	t.Parallel()
+	names := []string{}
+	for i := range 12 {
+		names = append(names, fmt.Sprintf("remote-%d", i))
 	}
+	expectAgreement(t, names...)
+}
+
+func expectAgreement(t *testing.T, names ...string) {
+	t.Helper()
+	r := newRunning(t, names...)
+	o := r.rehearsal(t)
 	first := run(t, o)
 	testkit.Equal(t, first.Verdict(), rehearse.Agrees, "verdict")
-	testkit.Equal(t, printed(t, run(t, o)), printed(t, first), "the report of the second rehearsal")
+	testkit.Equal(t, first.Clusters, slices.Sorted(slices.Values(names)), "Clusters")
+	o.Against = fileOf(t, r.exposition(t))
+	second := run(t, o)
+	for _, name := range names {
+		expectLoad(t, second, rehearse.Load{Cluster: name, What: "objects of ConfigMap"}, true)
+		expectLoad(t, second, rehearse.Load{Cluster: name, What: "bytes in memory"}, false)
+		expectLoad(t, second, rehearse.Load{Cluster: name, What: "requests"}, false)
+	}
+	second.Load = nil
+	testkit.Equal(t, printed(t, second), printed(t, first), "the report of the second rehearsal")
+	r.expectNoWrite(t)
+}
+
+func (r *running) exposition(t *testing.T) []byte {
+	t.Helper()
+	families, err := r.metrics.Gather()
+	must(t, err)
+	var text bytes.Buffer
+	for _, family := range families {
+		_, err := expfmt.MetricFamilyToText(&text, family)
+		must(t, err)
+	}
+	return text.Bytes()
+}
+
+func expectLoad(t *testing.T, report *rehearse.Report, want rehearse.Load, isSame bool) {
+	t.Helper()
+	i := slices.IndexFunc(report.Load, func(l rehearse.Load) bool { return l.Cluster == want.Cluster && l.What == want.What })
+	if i < 0 || report.Load[i].Rehearsed == 0 || report.Load[i].Running == 0 || isSame && report.Load[i].Rehearsed != report.Load[i].Running {
+		t.Errorf("%s of %s: not in %+v, or not the same", want.What, want.Cluster, report.Load)
+	}
+}
+
+// A rule of sync that the accounts of rehearsals have no permissions for is a finding, and not an agreement.
+func TestRun_RuleWithoutPermission(t *testing.T) {
+	fleettest.Slow(t, "nothing: a replica reports its rules after 15 seconds")
+	t.Parallel()
+	r := newRunning(t, "oslo")
+	must(t, r.client["oslo"].Delete(t.Context(), roles.OfRuleInRemote(compiled(t))))
+	o := r.rehearsal(t)
+	o.Quiet = 10 * time.Second
+	report := run(t, o)
+	testkit.Equal(t, report.Verdict(), rehearse.Unknown, "verdict")
+	found := slices.IndexFunc(report.Findings, func(f rehearse.Finding) bool {
+		return f.Class == rehearse.NotRunning && f.Object == "syncrules.clusterfx.dev/status hours"
+	})
+	if found < 0 {
+		t.Error("there is no finding about the rule")
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -24,6 +25,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/rehearse"
 	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/deletes"
 )
 
 func configMap(name string, data map[string]string) *corev1.ConfigMap {
@@ -44,9 +46,14 @@ func recovers() registry.Module {
 var errOnPurpose = errors.New("on purpose")
 
 // misbehaving are modules that each do one thing that a rehearsal must tell.
-func misbehaving() []registry.Module {
+func misbehaving(ended <-chan struct{}) []registry.Module {
 	const owner = client.FieldOwner("v2")
 	return []registry.Module{
+		deletesMany(),
+		module("leaks", func(context.Context, registry.Remote) error {
+			go func() { <-ended }()
+			return nil
+		}),
 		module("differs", func(ctx context.Context, p registry.Remote) error {
 			if p.Name != "oslo" {
 				return nil
@@ -81,15 +88,12 @@ func misbehaving() []registry.Module {
 			}
 			return err
 		}),
-		module("deletes", func(ctx context.Context, p registry.Remote) error {
-			for i := range many {
-				if err := p.Client.Delete(ctx, configMap(fmt.Sprintf("many-%d", i), nil)); err != nil {
-					return err
-				}
+		module("panics", func(_ context.Context, p registry.Remote) error {
+			if p.Name == "rome" {
+				panic("on purpose")
 			}
-			return p.Client.DeleteAllOf(ctx, &corev1.ServiceAccount{}, client.InNamespace("default"), client.MatchingLabels{"all": "of-us"})
+			return nil
 		}),
-		module("panics", func(context.Context, registry.Remote) error { panic("on purpose") }),
 		module("fails", func(context.Context, registry.Remote) error { return errOnPurpose }),
 		recovers(),
 		module("raw", raw),
@@ -97,7 +101,23 @@ func misbehaving() []registry.Module {
 }
 
 // many is above the limit of deletes.
-const many = 30
+const many = 300
+
+// deletesMany may delete 100 objects in a remote.
+func deletesMany() registry.Module {
+	return registry.NewModule("deletes", registry.ModuleOptions{Deletes: deletes.Limits{PerTarget: 100, PerFleet: 1000}, Remote: reconciles("deletes",
+		func(ctx context.Context, p registry.Remote) error {
+			if p.Name != "oslo" {
+				return nil
+			}
+			for i := range many {
+				if err := p.Client.Delete(ctx, configMap(fmt.Sprintf("many-%d", i), nil)); err != nil {
+					return err
+				}
+			}
+			return p.Client.DeleteAllOf(ctx, &corev1.ServiceAccount{}, client.InNamespace("default"), client.MatchingLabels{"all": "of-us"})
+		})})
+}
 
 // raw makes its own client, and asks for what no dry run shows.
 func raw(ctx context.Context, p registry.Remote) error {
@@ -158,8 +178,10 @@ func TestRun_Misbehaving(t *testing.T) {
 	t.Parallel()
 	a := newAudited(t, "oslo", "rome")
 	a.fill(t, "oslo", "rome")
-	o := options(a.hub.Config(), misbehaving()...)
-	o.For = 30 * time.Second
+	ended := make(chan struct{})
+	defer close(ended)
+	o := options(a.hub.Config(), misbehaving(ended)...)
+	o.For = 40 * time.Second
 	report := run(t, o)
 	a.expectNoWrite(t)
 	testkit.Equal(t, report.Verdict(), rehearse.Differs, "verdict")
@@ -167,13 +189,13 @@ func TestRun_Misbehaving(t *testing.T) {
 		"oslo: create configmaps default/in-hub", "oslo: change configmaps default/settings data.size=\"1\"->\"2\"",
 	}, "a deliberate difference")
 	testkit.Equal(t, changes(report, "same"), nil, "what is there already")
-	testkit.Equal(t, changes(report, "secretive"), []string{
-		"oslo: change secrets default/hidden data.word=(secret value 1)->(secret value 2)",
-		"rome: change secrets default/hidden data.word=(secret value 1)->(secret value 2)",
-	}, "a Secret")
-	deletes := changes(report, "deletes")
-	if len(deletes) != 2*many+2 || !slices.Contains(deletes, "rome: delete configmaps default/many-7 (would be held after 20)") {
-		t.Errorf("deletes: got %d: %s", len(deletes), strings.Join(deletes, "\n"))
+	secret := changes(report, "secretive")
+	if len(secret) != 2 || !regexp.MustCompile(`^oslo: change secrets default/hidden data.word=\(secret \w{8}\)->\(secret \w{8}\)$`).MatchString(secret[0]) {
+		t.Errorf("a Secret: got %q", secret)
+	}
+	gone := changes(report, "deletes")
+	if len(gone) != many+1 || !slices.Contains(gone, "oslo: delete configmaps default/many-7 (would be held after 100)") {
+		t.Errorf("deletes: got %d: %s", len(gone), strings.Join(gone[:min(len(gone), 20)], "\n"))
 	}
 	for class, module := range map[rehearse.Class]string{
 		rehearse.NeverTheSame: "random", rehearse.StopsHere: "chain", rehearse.Panics: "panics", rehearse.Refused: "raw", rehearse.Errors: "fails",
@@ -182,8 +204,11 @@ func TestRun_Misbehaving(t *testing.T) {
 			t.Errorf("module %s in rome: there is no finding %s", module, class)
 		}
 	}
-	testkit.Equal(t, found(report, rehearse.Errors, "recovers", "rome"), rehearse.Finding{}, "what failed once")
-	if strings.Contains(printed(t, report), "c2VzYW1l") {
+	if found(report, rehearse.Leaks, "", "rome").Detail == "" {
+		t.Error("there is no finding of a leak")
+	}
+	testkit.Equal(t, found(report, rehearse.Errors, "recovers", "oslo"), rehearse.Finding{}, "what failed once")
+	if strings.Contains(printed(t, report), "c2VzYW1l") || strings.Contains(printed(t, report), "sesame") {
 		t.Error("the report has the value of a Secret")
 	}
 }

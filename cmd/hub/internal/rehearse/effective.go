@@ -4,14 +4,19 @@ package rehearse
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -23,21 +28,23 @@ const (
 )
 
 // effective returns the changes that the live objects do not have.
-func (rec *recorder) effective(ctx context.Context, secrets *secrets) []Change {
+func (rec *recorder) effective(ctx context.Context) []Change {
 	rec.mu.Lock()
 	objects, uids := maps.Clone(rec.objects), maps.Clone(rec.uids)
 	rec.mu.Unlock()
 	var all []Change
 	for k, o := range objects {
-		if o.last == nil || o.last.status >= http.StatusMultipleChoices && len(o.changes) == 0 && len(o.deletes) == 0 {
-			continue // It was refused, which is a finding.
+		if len(o.wants)+len(o.deleted) == 0 && !o.other {
+			continue // It is there already, or was refused, which is a finding.
 		}
-		c := Change{Cluster: rec.cluster, InHub: rec.inHub, Module: k.module, Object: k.what, resource: resourceOf(o), proven: o.proven}
+		c := Change{Cluster: rec.cluster, InHub: rec.inHub, Module: k.module, Object: k.what, of: o}
 		live, isKnown := rec.now(ctx, o)
 		if !isKnown {
 			c.Note = "the object could not be read again"
 		}
-		if o.changed(&c, live, renderer{uids: uids, secrets: secrets, hides: o.info.Group == "" && o.info.Resource == "secrets"}) {
+		if o.isRuleStatus() {
+			rec.problems(o, live)
+		} else if o.changed(&c, live, uids) {
 			all = append(all, c)
 		}
 	}
@@ -46,12 +53,12 @@ func (rec *recorder) effective(ctx context.Context, secrets *secrets) []Change {
 
 // now returns the live object; nil if there is none. If it cannot be read, it is as it was.
 func (rec *recorder) now(ctx context.Context, o *object) (map[string]any, bool) {
-	if o.read.Path == "" {
+	if o.url.Path == "" {
 		return nil, true
 	}
 	ctx, cancel := context.WithTimeout(ctx, readLive)
 	defer cancel()
-	found, err := look(ctx, rec.live, &write{read: o.read, name: o.info.Name})
+	found, err := look(ctx, rec.live, o.url, http.Header{})
 	if err != nil || found.status >= http.StatusMultipleChoices && found.status != http.StatusNotFound {
 		return o.before, false
 	}
@@ -60,46 +67,46 @@ func (rec *recorder) now(ctx context.Context, o *object) (map[string]any, bool) 
 }
 
 // changed completes c, and reports whether there is a change.
-func (o *object) changed(c *Change, live map[string]any, show renderer) bool {
+func (o *object) changed(c *Change, live map[string]any, uids map[string]string) bool {
 	switch {
-	case len(o.deletes) > 0:
-		return o.deleted(c, live)
+	case len(o.deleted) > 0:
+		return o.isDeleted(c, live)
 	case o.other:
 		c.Action = Request
 		return true
-	case o.creates && live == nil:
+	case o.before == nil && live == nil:
 		c.Action = Create
 		return true
 	}
-	left := remaining(o.changes, live)
+	now, paths := leavesOf(live), []string{}
+	for _, path := range slices.Sorted(maps.Keys(o.wants)) {
+		if now[path] != o.wants[path] {
+			paths = append(paths, path)
+		}
+	}
+	isOwner := func(path string) bool { return strings.HasPrefix(path, managedFields) }
 	c.Action = Own
-	for _, one := range left {
-		if one.path[0] != managedFields {
-			c.Action = Update
-		}
+	if fields := slices.DeleteFunc(slices.Clone(paths), isOwner); len(fields) > 0 {
+		c.Action, paths = Update, fields // Owners follow from the other fields.
 	}
-	for _, one := range left {
-		if c.Action == Update && one.path[0] == managedFields {
-			continue // It follows from the other fields.
-		}
-		if len(c.Fields) == maxField {
-			c.Note = strconv.Itoa(len(left)) + " fields"
-			break
-		}
-		field := show.field(one)
+	if len(paths) > maxField {
+		c.Note = strconv.Itoa(len(paths)) + " fields"
+	}
+	for _, path := range paths[:min(len(paths), maxField)] {
+		f := Field{Path: path, From: o.value(path, now[path], uids), To: o.value(path, o.wants[path], uids)}
 		if o.stopped {
-			field.To = "(another value each time)"
+			f.To = "(another value each time)"
 		}
-		c.Fields = append(c.Fields, field)
+		c.Fields = append(c.Fields, f)
 	}
-	return len(left) > 0
+	return len(paths) > 0
 }
 
-// deleted: what is gone, terminating or another object by now would not be deleted.
-func (o *object) deleted(c *Change, live map[string]any) bool {
-	c.Action, c.Count = Delete, len(o.deletes)
-	if o.read.Path == "" {
-		c.Names = slices.Sorted(slices.Values(o.deletes))
+// isDeleted: what is gone, terminating or another object by now would not be deleted.
+func (o *object) isDeleted(c *Change, live map[string]any) bool {
+	c.Action, c.Count = Delete, len(o.deleted)
+	if o.url.Path == "" {
+		c.Names = slices.Sorted(slices.Values(o.deleted))
 		c.Names = c.Names[:min(len(c.Names), maxNames)]
 		return true
 	}
@@ -107,84 +114,62 @@ func (o *object) deleted(c *Change, live map[string]any) bool {
 	if live == nil || metadata["deletionTimestamp"] != nil || metadata["uid"] != metadataOf(o.before)["uid"] {
 		return false
 	}
-	if o.finalize {
+	if metadata["finalizers"] != nil {
 		c.Note = "finalizers would delay it"
 	}
 	return true
 }
 
-// renderer writes values for people.
-type renderer struct {
-	uids    map[string]string
-	secrets *secrets
-	hides   bool
+// isRuleStatus: what a replica reports of rules of sync is no difference, since this one follows them only since a moment.
+func (o *object) isRuleStatus() bool {
+	return o.info.Group == hubv1.GroupName && o.info.Resource == "syncrules" && o.info.Subresource == "status"
 }
 
-func (s renderer) field(c change) Field {
-	path := c.String()
-	if c.path[0] == managedFields {
-		return Field{Path: path, From: presence(c.from), To: presence(c.to)}
+// problems finds those of a rule that the running hub does not have.
+func (rec *recorder) problems(o *object, live map[string]any) {
+	known := map[string]bool{}
+	for _, one := range problemsIn(live) {
+		known[one] = true
 	}
-	if s.hides && !strings.HasPrefix(path, "metadata.labels") && path != "type" {
-		return Field{Path: path, From: s.secrets.of(c.from), To: s.secrets.of(c.to)}
-	}
-	return Field{Path: path, From: s.value(c.from), To: s.value(c.to)}
-}
-
-func presence(fields any) string {
-	if fields == nil {
-		return "(none)"
-	}
-	return "some fields"
-}
-
-func (s renderer) value(v any) string {
-	written := text(v)
-	for uid, name := range s.uids {
-		written = strings.ReplaceAll(written, uid, name)
-	}
-	if written = state.Sanitize(written); len(written) > maxValue {
-		written = strings.ToValidUTF8(written[:maxValue], "") + "…"
-	}
-	return written
-}
-
-// secrets gives each value of a Secret a mark, by which equal values can be told in the report, and nothing else.
-type secrets struct {
-	mu    sync.Mutex // protects marks
-	marks map[string]string
-}
-
-const secretMark = "\x00secret "
-
-func (s *secrets) of(v any) string {
-	if v == nil {
-		return "(none)"
-	}
-	value := text(v)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.marks[value] == "" {
-		s.marks[value] = secretMark + strconv.Itoa(len(s.marks))
-	}
-	return s.marks[value]
-}
-
-// number replaces the marks by numbers in the order of the sorted report, so that it is the same when it is repeated.
-func (s *secrets) number(changes []Change) {
-	numbers := map[string]string{}
-	for i := range changes {
-		for j := range changes[i].Fields {
-			f := &changes[i].Fields[j]
-			for _, value := range []*string{&f.From, &f.To} {
-				if !strings.HasPrefix(*value, secretMark) {
-					continue
-				}
-				if numbers[*value] == "" {
-					numbers[*value] = "(secret value " + strconv.Itoa(len(numbers)+1) + ")"
-				}
-				*value = numbers[*value]
-			}
+	after, _ := o.last.object()
+	for _, one := range problemsIn(after) {
+		if !known[one] {
+			rec.note(o.finding(NotRunning, one))
 		}
 	}
+}
+
+func problemsIn(object map[string]any) (all []string) {
+	var rule hubv1.SyncRule
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(object, &rule) != nil {
+		return nil
+	}
+	for _, replica := range rule.Status.Replicas {
+		for _, p := range replica.Problems {
+			all = append(all, state.Sanitize(fmt.Sprintf("%s in %s: %s", p.Reason, p.Cluster, p.Object)))
+		}
+	}
+	return all
+}
+
+// value writes a value for people. One of a Secret is a hash, by which it can be told whether it is that of before.
+func (o *object) value(path, value string, uids map[string]string) string {
+	switch isSecret := o.info.Group == "" && o.info.Resource == "secrets"; {
+	case value == "":
+		return "(none)"
+	case strings.HasPrefix(path, managedFields):
+		return "some fields"
+	case isSecret && !strings.HasPrefix(path, "metadata.labels") && path != "type":
+		uid, _ := metadataOf(o.before)["uid"].(string)
+		hash := hmac.New(sha256.New, []byte(uid))
+		hash.Write([]byte(value)) // It returns no error.
+		return fmt.Sprintf("(secret %x)", hash.Sum(nil)[:4])
+	}
+	for uid, name := range uids {
+		value = strings.ReplaceAll(value, uid, name)
+	}
+	if value = state.Sanitize(value); len(value) > maxValue {
+		value = strings.ToValidUTF8(value[:maxValue], "") + "…"
+	}
+	return value
 }

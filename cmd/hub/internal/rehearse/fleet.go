@@ -5,9 +5,12 @@ package rehearse
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
@@ -24,9 +27,9 @@ import (
 // subject is a Cluster that is rehearsed.
 type subject struct {
 	name      string
-	cluster   *hubv1.Cluster
 	desired   state.Desired
 	transport *kubeconfig.Transport
+	repeated  time.Time // when its controllers began to do everything again
 }
 
 // choose reads the Clusters of the sample and their Secrets, and leaves out those that cannot be rehearsed.
@@ -41,16 +44,47 @@ func (r *rehearsal) choose(ctx context.Context) error {
 			r.find(Finding{Cluster: c.Name, Class: NotRunning, Detail: err.Error()})
 			continue
 		}
-		if !r.Trust {
-			if why := Held(ctx, s.transport, s.desired.Endpoint.Server); why != nil {
-				s.transport.Close()
-				r.find(Finding{Cluster: c.Name, Class: NotHeld, Detail: why.Error()})
-				continue
-			}
-		}
 		r.clusters = append(r.clusters, s)
 	}
+	for _, s := range r.unheld(ctx) {
+		s.transport.Close()
+		r.clusters = slices.DeleteFunc(r.clusters, func(one *subject) bool { return one == s })
+	}
 	return nil
+}
+
+// atOnce is how many remotes are asked at the same time.
+const atOnce = 16
+
+// unheld finds the remotes whose policy is not in force, or cannot be asked for.
+func (r *rehearsal) unheld(ctx context.Context) (all []*subject) {
+	if r.Trust {
+		return nil
+	}
+	var group errgroup.Group
+	group.SetLimit(atOnce)
+	for _, s := range r.clusters {
+		if s.desired.Paused {
+			continue // It was one of them before.
+		}
+		group.Go(func() error {
+			why := Held(ctx, s.transport, s.desired.Endpoint.Server)
+			if why == nil || ctx.Err() != nil {
+				return nil
+			}
+			class := NotRunning
+			if errors.Is(why, ErrNotHeld) {
+				class = NotHeld
+			}
+			r.find(Finding{Cluster: s.name, Class: class, Detail: why.Error()})
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			all = append(all, s)
+			return nil
+		})
+	}
+	_ = group.Wait() // No function returns an error.
+	return all
 }
 
 // sample takes the first of each value of a label by name, so that the same Clusters are rehearsed again.
@@ -98,7 +132,7 @@ func (r *rehearsal) subject(ctx context.Context, c *hubv1.Cluster) (*subject, er
 	if err != nil {
 		return nil, fmt.Errorf("read the kubeconfig in Secret %s: %w", key, err)
 	}
-	return &subject{name: c.Name, cluster: c, desired: desired, transport: transport}, nil
+	return &subject{name: c.Name, desired: desired, transport: transport}, nil
 }
 
 func (r *rehearsal) secretsNamespace() string {

@@ -3,23 +3,34 @@
 package rehearse_test
 
 import (
+	"bytes"
 	"context"
+	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"go.uber.org/fx"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/command"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/rehearse"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/watch"
 )
@@ -69,20 +80,85 @@ func (a *audited) expectNoWrite(t *testing.T) {
 		}
 		for _, e := range events {
 			isReview := strings.HasSuffix(e.Object.Resource, "reviews")
-			if e.Response.Code == 429 || e.Writes() && !isReview && !strings.Contains(e.RequestURI, "dryRun=All") {
+			if e.Response.Code == 429 || e.Response.Code == 409 || e.Writes() && !isReview && !strings.Contains(e.RequestURI, "dryRun=All") {
 				t.Errorf("%s: %s", c.Name(), e)
 			}
 		}
 	}
 }
 
+// execute runs a command of a hub with modules, as its administrator.
+func (a *audited) execute(t *testing.T, modules []registry.Module, args ...string) (code int, out, problems string) {
+	t.Helper()
+	return execute(t, modules, append(args, "--kubeconfig="+fileOf(t, a.hub.Kubeconfig()))...)
+}
+
+func execute(t *testing.T, modules []registry.Module, args ...string) (code int, out, problems string) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	code = command.Execute(t.Context(), command.Program{
+		Args: append([]string{"hub"}, args...), Stdout: &stdout, Stderr: &stderr, Modules: modules, Stock: true,
+	})
+	return code, stdout.String(), stderr.String()
+}
+
+func fileOf(t *testing.T, text []byte) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "file")
+	must(t, os.WriteFile(path, text, 0o600))
+	return path
+}
+
+// register makes the accounts of rehearsals, and returns options with them.
+func (a *audited) register(t *testing.T, configuration string, modules ...registry.Module) rehearse.Options {
+	t.Helper()
+	config := "--config=" + fileOf(t, []byte("apiVersion: config.clusterfx.dev/v1alpha1\nkind: HubConfiguration\n"+configuration))
+	all := [][]string{{"install", "--rehearsal", "--yes", config}}
+	for _, c := range a.remotes {
+		all = append(all, []string{"register", c.Name(), "--rehearsal", "--yes", config, "--cluster-kubeconfig=" + fileOf(t, c.Kubeconfig())})
+	}
+	for _, args := range all {
+		code, out, problems := a.execute(t, modules, args...)
+		testkit.Equal(t, code, 0, strings.Join(args, " ")+": "+out+problems)
+	}
+	o := options(as(t, a.hub, roles.RehearsalNamespace, roles.RehearsalAccount), modules...)
+	o.Trust, o.Hub.CredentialsNamespace = false, hubv1.DefaultNamespace
+	eventually(t, func() error { // An API server takes a moment to apply a policy.
+		return rehearse.Held(t.Context(), transportOf(t, o.Hub.Config), o.Hub.Config.Host)
+	})
+	return o
+}
+
+func transportOf(t *testing.T, config *rest.Config) http.RoundTripper {
+	t.Helper()
+	transport, err := rest.TransportFor(config)
+	must(t, err)
+	return transport
+}
+
+// as returns a connection of a ServiceAccount.
+func as(t *testing.T, c *fleet.Cluster, namespace, name string) *rest.Config {
+	t.Helper()
+	clients, err := kubernetes.NewForConfig(c.Config())
+	must(t, err)
+	token, err := clients.CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	must(t, err)
+	config := rest.AnonymousClientConfig(c.Config())
+	config.BearerToken = token.Status.Token
+	return config
+}
+
 // module has one reconcile in the app of each remote.
 func module(name string, f func(ctx context.Context, p registry.Remote) error, rules ...rbacv1.PolicyRule) registry.Module {
-	return registry.NewModule(name, registry.ModuleOptions{Rules: rules, HubRules: hubRules(rules), Remote: fx.Invoke(func(p registry.Remote) error {
-		return registry.ControllerManagedBy(p.Manager).Named(name).WithOptions(controller.Options{}).
+	return registry.NewModule(name, registry.ModuleOptions{Rules: rules, HubRules: hubRules(rules), Remote: reconciles(name, f)})
+}
+
+func reconciles(name string, f func(ctx context.Context, p registry.Remote) error) fx.Option {
+	return fx.Invoke(func(p registry.Remote) error {
+		return registry.ControllerManagedBy(p.Manager).Named(name).
 			WatchesRawSource(watch.InitialRequest(ctrl.Request{NamespacedName: client.ObjectKey{Name: "one"}})).
 			Complete(reconcile.Func(func(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) { return ctrl.Result{}, f(ctx, p) }))
-	})})
+	})
 }
 
 // hubRules are those for ConfigMaps.
@@ -119,4 +195,11 @@ func changes(report *rehearse.Report, module string) (lines []string) {
 		lines = append(lines, line)
 	}
 	return lines
+}
+
+func eachItem(list client.ObjectList, f func(client.Object)) error {
+	return meta.EachListItem(list, func(o runtime.Object) error {
+		f(o.(client.Object))
+		return nil
+	})
 }

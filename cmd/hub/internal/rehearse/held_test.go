@@ -3,59 +3,30 @@
 package rehearse_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
-	"os"
-	"path/filepath"
+	"fmt"
 	"strings"
 	"testing"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-	authenticationv1 "k8s.io/api/authentication/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/command"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/rehearse"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 )
-
-// execute runs a command of a hub with modules, as its administrator.
-func (a *audited) execute(t *testing.T, modules []registry.Module, args ...string) (code int, out, problems string) {
-	t.Helper()
-	var stdout, stderr bytes.Buffer
-	args = append([]string{"hub"}, append(args, "--kubeconfig="+fileOf(t, a.hub))...)
-	code = command.Execute(t.Context(), command.Program{Args: args, Stdout: &stdout, Stderr: &stderr, Modules: modules, Stock: true})
-	return code, stdout.String(), stderr.String()
-}
-
-func fileOf(t *testing.T, c *fleet.Cluster) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), c.Name())
-	must(t, os.WriteFile(path, c.Kubeconfig(), 0o600))
-	return path
-}
-
-// as returns a connection of a ServiceAccount.
-func as(t *testing.T, c *fleet.Cluster, namespace, name string) *rest.Config {
-	t.Helper()
-	clients, err := kubernetes.NewForConfig(c.Config())
-	must(t, err)
-	token, err := clients.CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	must(t, err)
-	config := rest.AnonymousClientConfig(c.Config())
-	config.BearerToken = token.Status.Token
-	return config
-}
 
 // writer writes the ConfigMap settings in its remote and a report in the hub, with permissions that lack get.
 func writer() registry.Module {
@@ -75,48 +46,93 @@ func TestRun_HeldByPolicy(t *testing.T) {
 	t.Parallel()
 	a := newAudited(t, "oslo")
 	a.fill(t, "oslo")
-	modules := []registry.Module{writer()}
-	for _, args := range [][]string{
-		{"install", "--rehearsal", "--yes"},
-		{"register", "oslo", "--rehearsal", "--yes", "--cluster-kubeconfig=" + fileOf(t, a.remotes[0])},
-	} {
-		code, out, problems := a.execute(t, modules, args...)
-		testkit.Equal(t, code, 0, strings.Join(args, " ")+": "+out+problems)
-	}
+	o := a.register(t, "", writer(), a.unruly(t))
 	a.expectHeld(t, as(t, a.remotes[0], "kube-system", "clusterfx-oslo-rehearsal"))
-	o := options(as(t, a.hub, roles.RehearsalNamespace, roles.RehearsalAccount), modules...)
-	o.Trust, o.Hub.CredentialsNamespace = false, "clusterfx-system"
-	var report *rehearse.Report
-	var err error
-	eventually(t, func() error { // An API server takes a moment to apply a policy.
-		report, err = rehearse.Run(t.Context(), o)
-		return err
-	})
-	t.Log(printed(t, report))
+	report := run(t, o)
 	testkit.Equal(t, changes(report, "writer"), []string{
 		"oslo: create configmaps default/report-oslo", "oslo: change configmaps default/settings data.size=\"1\"->\"3\"",
 	}, "changes")
 	a.expectNoWrite(t)
+	a.expectUnruly(t)
 
 	asAdmin := o
 	asAdmin.Hub.Config = a.hub.Config()
-	_, err = rehearse.Run(t.Context(), asAdmin)
+	_, err := rehearse.Run(t.Context(), asAdmin)
 	testkit.ErrorHas(t, err, "may get the Secrets of the hub", "--trust-observe")
 
-	binding := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: "clusterfx-oslo-rehearsal"}}
-	must(t, a.client["oslo"].Delete(t.Context(), binding))
-	eventually(t, func() error { // An API server takes a moment to notice.
-		report, err = rehearse.Run(t.Context(), o)
-		if err == nil && report.Verdict() != rehearse.Unheld {
-			err = errStillHeld
+	// Without the policy of the remote, and then without that of the hub.
+	kubeconfig := "--kubeconfig=" + fileOf(t, kubeconfigOf(t, o.Hub.Config))
+	for place, name := range map[string]string{"oslo": "clusterfx-oslo-rehearsal", "hub": roles.RehearsalAccount} {
+		must(t, a.client[place].Delete(t.Context(), &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+		eventually(t, func() error { // An API server takes a moment to notice.
+			code, out, problems := execute(t, []registry.Module{writer()}, "rehearse", kubeconfig, "--quiet=1s", "--allow-cidr=127.0.0.0/8")
+			if code != int(rehearse.Unheld) {
+				return fmt.Errorf("%w in %s: %d %s%s", errStillHeld, place, code, out, problems)
+			}
+			return nil
+		})
+	}
+}
+
+// unruly is a module as in a hub whose observe mode was switched off: it writes past all clients that the hub gives it.
+func (a *audited) unruly(t *testing.T) registry.Module {
+	t.Helper()
+	return module("unruly", func(ctx context.Context, _ registry.Remote) error {
+		for of, account := range map[*fleet.Cluster][2]string{
+			a.hub: {roles.RehearsalNamespace, roles.RehearsalAccount}, a.remotes[0]: {"kube-system", "clusterfx-oslo-rehearsal"},
+		} {
+			config := as(t, of, account[0], account[1])
+			config.UserAgent = unruly
+			clients, err := kubernetes.NewForConfig(config)
+			if err != nil {
+				return err
+			}
+			_, err = clients.CoreV1().ConfigMaps("default").Create(ctx, configMap("unruly", nil), metav1.CreateOptions{})
+			if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
+				return fmt.Errorf("%w in %s: %w", errNotRefused, of.Name(), err)
+			}
 		}
-		return err
-	})
-	testkit.Equal(t, len(report.Clusters), 0, "rehearsed Clusters")
+		return nil
+	}, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create"}})
+}
+
+const unruly = "unruly"
+
+// expectUnruly fails unless the policies have refused all of its writes.
+func (a *audited) expectUnruly(t *testing.T) {
+	t.Helper()
+	for _, c := range append(a.remotes, a.hub) {
+		events, err := c.AuditEvents(fleet.ByAgent(unruly))
+		must(t, err)
+		tried := 0
+		for _, e := range events {
+			if !e.Writes() {
+				continue
+			}
+			if tried++; e.Response.Code != 403 && e.Response.Code != 422 {
+				t.Errorf("%s: %s", c.Name(), e)
+			}
+		}
+		if tried == 0 {
+			t.Errorf("%s: the module has tried nothing", c.Name())
+		}
+	}
+}
+
+func kubeconfigOf(t *testing.T, c *rest.Config) []byte {
+	t.Helper()
+	text := clientcmdapi.NewConfig()
+	text.Clusters["c"] = &clientcmdapi.Cluster{Server: c.Host, CertificateAuthorityData: c.CAData}
+	text.AuthInfos["c"] = &clientcmdapi.AuthInfo{Token: c.BearerToken}
+	text.Contexts["c"], text.CurrentContext = &clientcmdapi.Context{Cluster: "c", AuthInfo: "c"}, "c"
+	written, err := clientcmd.Write(*text)
+	must(t, err)
+	return written
 }
 
 var (
 	errStillHeld  = errors.New("the policy is still in force")
+	errNotRefused = errors.New("a write was not refused")
 	errNotAllowed = errors.New("the account has no permissions")
 	errNotCounted = errors.New("the Pod is not counted")
 )

@@ -3,13 +3,25 @@
 package rehearse
 
 import (
+	"bytes"
+	"cmp"
 	"fmt"
+	"os"
+	"slices"
 
+	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/clusterfx/clusterfx/registry"
 )
+
+// part is a module in one app.
+type part struct{ cluster, module string }
 
 // outcomes finds panics of reconcilers, and errors of their second round, in the metrics of the apps. What failed and then worked says
 // nothing about a version.
@@ -26,9 +38,6 @@ func (r *rehearsal) outcomes() {
 	}
 }
 
-// part is a module in one app.
-type part struct{ cluster, module string }
-
 func (r *rehearsal) failed() map[part]float64 { return r.counted("clusterfx_reconcile_total", "error") }
 
 // beginSecond notes the errors of an app so far.
@@ -44,11 +53,8 @@ func (r *rehearsal) counted(name, result string) map[part]float64 {
 	all := map[part]float64{}
 	families, _ := r.metrics.Gather() // What there is beside an error will do.
 	for _, family := range families {
-		if family.GetName() != name {
-			continue
-		}
 		for _, m := range family.GetMetric() {
-			if labels := labelsOf(m); labels["result"] == result {
+			if labels := labelsOf(m); family.GetName() == name && labels["result"] == result {
 				all[part{labels["cluster"], labels["module"]}] += m.GetCounter().GetValue()
 			}
 		}
@@ -64,37 +70,90 @@ func labelsOf(m *dto.Metric) map[string]string {
 	return all
 }
 
-// holdsOf notes which deletes the running hub would hold.
-func (r *rehearsal) holdsOf(changes []Change, remotes *registry.Registry) {
-	type what struct{ module, kind, target string }
-	perTarget, perFleet := map[what]int{}, map[what]int{}
-	target := func(c *Change) string {
-		if c.InHub {
-			return "the hub"
-		}
-		return c.Cluster
-	}
-	for i := range changes {
-		if c := &changes[i]; c.Action == Delete && !c.proven {
-			perTarget[what{c.Module, c.resource.String(), target(c)}] += c.Count
-			perFleet[what{c.Module, c.resource.String(), ""}] += c.Count
-		}
-	}
-	for i := range changes {
-		c := &changes[i]
-		if c.Action != Delete || c.proven {
-			continue
-		}
-		in, inAll := remotes.DeleteLimits(c.Module, c.resource, nil)
-		switch {
-		case perTarget[what{c.Module, c.resource.String(), target(c)}] > in:
-			c.Note = fmt.Sprintf("would be held after %d", in)
-		case perFleet[what{c.Module, c.resource.String(), ""}] > inAll:
-			c.Note = fmt.Sprintf("would be held after %d in all clusters", inAll)
-		}
-	}
+// Load is one of the figures of an app, or of all of them without a Cluster, in the rehearsal and in the running hub. Requests are those
+// since the start of each.
+type Load struct {
+	Cluster   string  `json:"cluster,omitempty"`
+	What      string  `json:"what"`
+	Rehearsed float64 `json:"rehearsed"`
+	Running   float64 `json:"running"`
 }
 
-func resourceOf(o *object) schema.GroupResource {
-	return schema.GroupResource{Group: o.info.Group, Resource: o.info.Resource}
+// load compares with the metrics in a file.
+func (r *rehearsal) load(file string) ([]Load, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	running, err := parser.TextToMetricFamilies(bytes.NewReader(text))
+	if err != nil {
+		return nil, fmt.Errorf("%s has no metrics: %w", file, err)
+	}
+	here, err := prometheus.Gatherers{r.metrics, ctrlmetrics.Registry}.Gather()
+	if err != nil {
+		return nil, fmt.Errorf("read the metrics of the rehearsal: %w", err)
+	}
+	var all []Load
+	for _, family := range here {
+		rehearsed, other := figures(family), figures(running[family.GetName()])
+		for of, n := range rehearsed {
+			of.Rehearsed, of.Running = n, other[of]
+			all = append(all, of)
+		}
+	}
+	slices.SortFunc(all, func(a, b Load) int { return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.What, b.What)) })
+	return all, nil
+}
+
+// figures returns the sums of a family by Cluster and kind or verb.
+func figures(of *dto.MetricFamily) map[Load]float64 {
+	all := map[Load]float64{}
+	for _, m := range of.GetMetric() {
+		labels, value := labelsOf(m), m.GetCounter().GetValue()+m.GetGauge().GetValue()
+		add := func(what string) { all[Load{Cluster: labels["cluster"], What: what}] += value }
+		switch of.GetName() {
+		case "clusterfx_remote_requests_total":
+			add("requests")
+		case "clusterfx_cache_objects":
+			add("objects of " + labels["kind"])
+		case "clusterfx_cache_bytes":
+			add("bytes of " + labels["kind"])
+			add("bytes in memory")
+		case "rest_client_requests_total":
+			if labels["host"] == "remote" {
+				add(labels["method"] + " requests")
+			}
+		}
+	}
+	return all
+}
+
+// holdsOf notes which deletes the running hub would hold.
+func (r *rehearsal) holdsOf(changes []Change, remotes *registry.Registry) {
+	deletes := map[string]int{}
+	for _, note := range []bool{false, true} { // First it counts.
+		for i := range changes {
+			c := &changes[i]
+			if c.Action != Delete || c.of.proven {
+				continue
+			}
+			kind := schema.GroupResource{Group: c.of.info.Group, Resource: c.of.info.Resource}
+			of := c.Module + " " + kind.String()
+			in := of + " in the hub"
+			if !c.InHub {
+				in = of + " in " + c.Cluster
+			}
+			perTarget, perFleet := remotes.DeleteLimits(c.Module, kind, nil)
+			switch {
+			case !note:
+				deletes[in] += c.Count
+				deletes[of] += c.Count
+			case deletes[in] > perTarget:
+				c.Note = fmt.Sprintf("would be held after %d", perTarget)
+			case deletes[of] > perFleet:
+				c.Note = fmt.Sprintf("would be held after %d in all clusters", perFleet)
+			}
+		}
+	}
 }

@@ -3,19 +3,21 @@
 package rehearse
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 )
 
 // ErrNotHeld says that an API server would let the account of a rehearsal write.
@@ -31,124 +33,99 @@ const (
 func Held(ctx context.Context, by http.RoundTripper, server string) error {
 	ctx, cancel := context.WithTimeout(ctx, heldTimeout)
 	defer cancel()
-	path, err := ownAccount(ctx, by, server)
+	clients, err := kubernetes.NewForConfigAndClient(&rest.Config{Host: server, QPS: -1}, &http.Client{Transport: by})
 	if err != nil {
 		return err
 	}
-	switch code, err := patchNothing(ctx, by, server+path+"?dryRun="+metav1.DryRunAll); {
-	case err != nil:
-		return fmt.Errorf("ask whether the policy for rehearsals is in force: %w", err)
-	case code != http.StatusOK:
-		return fmt.Errorf("%w, as far as can be seen: a dry run of a patch of the own account has the status %d", ErrNotHeld, code)
+	self, err := clients.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("ask who the account of rehearsals is: %w", plain(err))
 	}
-	if err := holesIn(ctx, by, server); err != nil {
+	name, isAccount := strings.CutPrefix(self.Status.UserInfo.Username, "system:serviceaccount:")
+	namespace, name, found := strings.Cut(name, ":")
+	if !isAccount || !found {
+		return fmt.Errorf("%w: the credentials are of no ServiceAccount", ErrNotHeld)
+	}
+	patch := func(dryRun ...string) error {
+		_, err := clients.CoreV1().ServiceAccounts(namespace).Patch(ctx, name, types.MergePatchType, []byte("{}"), metav1.PatchOptions{DryRun: dryRun})
+		return err
+	}
+	if err := patch(metav1.DryRunAll); err != nil {
+		if isRefused(err) {
+			return fmt.Errorf("%w, as far as can be seen: a dry run of a patch of the own account is refused, too", ErrNotHeld)
+		}
+		return fmt.Errorf("dry-run a patch of the own account: %w", plain(err))
+	}
+	if err := holesIn(ctx, clients); err != nil {
 		return err
 	}
 	for range heldTries {
-		if idle, can := by.(interface{ CloseIdleConnections() }); can {
-			idle.CloseIdleConnections()
-		}
-		code, err := patchNothing(ctx, by, server+path)
-		if err != nil {
-			return fmt.Errorf("ask whether the policy for rehearsals is in force: %w", err)
-		}
-		if code != http.StatusForbidden && code != http.StatusUnprocessableEntity {
-			return fmt.Errorf("%w: an empty patch that is no dry run has the status %d; run register with --rehearsal again", ErrNotHeld, code)
+		utilnet.CloseIdleConnectionsFor(by)
+		if err := patch(); err == nil {
+			return fmt.Errorf("%w: it admits a patch that is no dry run; run register with --rehearsal again", ErrNotHeld)
+		} else if !isRefused(err) {
+			return fmt.Errorf("ask whether the policy for rehearsals is in force: %w", plain(err))
 		}
 	}
 	return nil
 }
 
-// holesIn returns an error if the account may do what no policy limits: impersonate, or change the policies.
-func holesIn(ctx context.Context, by http.RoundTripper, server string) error {
-	var all []authorizationv1.ResourceAttributes
-	for _, resource := range []string{"users", "groups", "serviceaccounts"} {
-		all = append(all, authorizationv1.ResourceAttributes{Verb: "impersonate", Resource: resource})
+func isRefused(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) }
+
+// plain leaves out what an API server has written.
+func plain(err error) error {
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
+		return fmt.Errorf("the API server answers with the status %d", status.Status().Code)
 	}
-	for _, resource := range []string{"uids", "userextras"} {
-		all = append(all, authorizationv1.ResourceAttributes{Verb: "impersonate", Group: "authentication.k8s.io", Resource: resource})
+	return err
+}
+
+// holesIn returns an error if the account may do what no policy limits: impersonate, or change the policies.
+func holesIn(ctx context.Context, clients kubernetes.Interface) error {
+	of := func(verb, group, resource string) authorizationv1.ResourceAttributes {
+		return authorizationv1.ResourceAttributes{Verb: verb, Group: group, Resource: resource}
+	}
+	const asOther, admission = "impersonate", "admissionregistration.k8s.io"
+	all := []authorizationv1.ResourceAttributes{
+		of(asOther, "", "users"), of(asOther, "", "groups"), of(asOther, "", "serviceaccounts"),
+		of(asOther, authenticationv1.GroupName, "uids"), of(asOther, authenticationv1.GroupName, "userextras"),
 	}
 	for _, verb := range []string{"update", "patch", "delete", "deletecollection"} {
-		for _, resource := range []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings"} {
-			all = append(all, authorizationv1.ResourceAttributes{Verb: verb, Group: "admissionregistration.k8s.io", Resource: resource})
-		}
+		all = append(all, of(verb, admission, "validatingadmissionpolicies"), of(verb, admission, "validatingadmissionpolicybindings"))
 	}
 	for _, one := range all {
-		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &one}}
-		review.SetGroupVersionKind(authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectAccessReview"))
-		if err := post(ctx, by, server+"/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review); err != nil {
+		allowed, err := may(ctx, clients, one)
+		if err != nil {
 			return err
 		}
-		if review.Status.Allowed {
+		if allowed {
 			return fmt.Errorf("%w for all that the account may do: it may %s %s", ErrNotHeld, one.Verb, one.Resource)
 		}
 	}
 	return nil
 }
 
-func ownAccount(ctx context.Context, by http.RoundTripper, server string) (string, error) {
-	var review authenticationv1.SelfSubjectReview
-	review.SetGroupVersionKind(authenticationv1.SchemeGroupVersion.WithKind("SelfSubjectReview"))
-	if err := post(ctx, by, server+"/apis/authentication.k8s.io/v1/selfsubjectreviews", &review); err != nil {
-		return "", err
-	}
-	name, isAccount := strings.CutPrefix(review.Status.UserInfo.Username, "system:serviceaccount:")
-	namespace, name, found := strings.Cut(name, ":")
-	if !isAccount || !found {
-		return "", fmt.Errorf("%w: the credentials are of no ServiceAccount", ErrNotHeld)
-	}
-	return "/api/v1/namespaces/" + namespace + "/serviceaccounts/" + name, nil
-}
-
-func patchNothing(ctx context.Context, by http.RoundTripper, url string) (int, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPatch, url, strings.NewReader("{}"))
+func may(ctx context.Context, clients kubernetes.Interface, what authorizationv1.ResourceAttributes) (bool, error) {
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &what}}
+	answer, err := clients.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 	if err != nil {
-		return 0, err
+		return false, fmt.Errorf("ask for the permissions of the account of rehearsals: %w", plain(err))
 	}
-	r.Header.Set("Content-Type", "application/merge-patch+json")
-	response, err := by.RoundTrip(r)
-	if err != nil {
-		return 0, err
-	}
-	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, maxBody))
-	return response.StatusCode, response.Body.Close()
-}
-
-func post(ctx context.Context, by http.RoundTripper, url string, review any) error {
-	body, err := json.Marshal(review)
-	if err != nil {
-		return err
-	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Accept", "application/json")
-	response, err := by.RoundTrip(r)
-	if err != nil {
-		return fmt.Errorf("ask the API server about the account: %w", err)
-	}
-	defer response.Body.Close()
-	if response.StatusCode >= http.StatusMultipleChoices {
-		return fmt.Errorf("ask the API server about the account: status %d", response.StatusCode)
-	}
-	return json.NewDecoder(io.LimitReader(response.Body, maxBody)).Decode(review)
+	return answer.Status.Allowed, nil
 }
 
 // holdHub returns nil if the account of the rehearsal may neither read the Secrets of the hub nor write there.
 func (r *rehearsal) holdHub(ctx context.Context) error {
-	if r.Trust {
-		return nil
+	clients, err := kubernetes.NewForConfig(r.Hub.Config)
+	if err != nil {
+		return err
 	}
 	for _, verb := range []string{"get", "list"} {
-		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-			ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: r.Hub.CredentialsNamespace, Verb: verb, Resource: "secrets"},
-		}}
-		if err := r.hub.Create(ctx, review); err != nil {
-			return fmt.Errorf("ask for the permissions of this account: %w", err)
+		allowed, err := may(ctx, clients, authorizationv1.ResourceAttributes{Namespace: r.Hub.CredentialsNamespace, Verb: verb, Resource: "secrets"})
+		if err != nil {
+			return err
 		}
-		if review.Status.Allowed {
+		if allowed {
 			return fmt.Errorf("this account may %s the Secrets of the hub in %s, so only the rehearsal's own word keeps it from writing: "+
 				"run it as the Job of install --rehearsal, or say --trust-observe", verb, r.Hub.CredentialsNamespace)
 		}

@@ -4,10 +4,13 @@ package rehearse
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"net/http"
+	"runtime/pprof"
 	"slices"
 	"sync"
 	"time"
@@ -37,8 +40,8 @@ type Options struct {
 	For, Quiet time.Duration
 	// Trust uses the Secrets and the accounts of the hub, without a policy that holds them.
 	Trust bool
-	// Cost adds requests and bytes, which vary, to the report.
-	Cost bool
+	// Against is a file with the metrics of the running hub, to which those of the rehearsal, which vary, are compared. Default: none.
+	Against string
 	// Progress is called with a line at times. Default: no call.
 	Progress func(format string, args ...any)
 }
@@ -49,6 +52,7 @@ type rehearsal struct {
 	live    http.RoundTripper // to the hub
 	metrics *prometheus.Registry
 
+	id           string           // the value of the label of all its goroutines
 	failedBefore map[part]float64 // errors of modules until their second round
 
 	mu        sync.Mutex // protects the fields
@@ -59,44 +63,55 @@ type rehearsal struct {
 
 // Run rehearses, and returns the report, also when ctx ends before.
 func Run(ctx context.Context, o Options) (*Report, error) {
-	r := &rehearsal{Options: o, recorders: map[string]*recorder{}, metrics: prometheus.NewRegistry(), failedBefore: map[part]float64{}}
+	r := &rehearsal{Options: o, id: rand.Text(), findings: []Finding{}, recorders: map[string]*recorder{}, metrics: prometheus.NewRegistry(), failedBefore: map[part]float64{}}
 	if r.Progress == nil {
 		r.Progress = func(string, ...any) {}
 	}
 	if err := r.connect(); err != nil {
 		return nil, err
 	}
-	modules, out := rehearsable(o.Hub.Modules)
-	r.Hub.Modules, r.findings = modules, out
-	if err := r.holdHub(ctx); err != nil {
-		return nil, err
+	r.Hub.Modules = slices.DeleteFunc(slices.Clone(o.Hub.Modules), r.isOutside)
+	if !r.Trust {
+		if err := r.holdHub(ctx); err != nil {
+			return nil, err
+		}
 	}
 	if err := r.choose(ctx); err != nil {
 		return nil, err
 	}
 	defer r.disconnect()
-	r.Progress("rehearsing %s with %s", count(len(r.clusters), "Cluster"), count(len(modules), "module"))
+	r.Progress("rehearsing %s with %s", count(len(r.clusters), "Cluster"), count(len(r.Hub.Modules), "module"))
+	ctx = pprof.WithLabels(ctx, pprof.Labels(label, r.id))
 	report := r.begin()
 	err := process.Rehearse(ctx, r.hubOptions(), process.Rehearsal{
-		Registry: &registry.Rehearsal{Hub: func(of registry.ClusterName, next http.RoundTripper) http.RoundTripper {
-			return r.recorder(string(of), true).over(next)
-		}},
-		Middleware: registry.Middleware{
-			Name: "rehearse", Order: math.MaxInt, Client: halved,
-			Transport: func(of registry.ClusterName, next http.RoundTripper) http.RoundTripper {
-				return r.recorder(string(of), false).over(next)
-			},
-		},
+		Registry:   &registry.Rehearsal{Hub: r.transport(true)},
+		Middleware: registry.Middleware{Name: "rehearse", Order: math.MaxInt, Client: halved, Transport: r.transport(false)},
 		Run: func(ctx context.Context, remotes *registry.Registry) error {
 			r.play(ctx, remotes)
-			ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+			ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
 			defer cancel()
-			r.finish(ending, remotes, report)
-			return nil
+			return r.finish(ending, remotes, report)
 		},
 	})
+	r.leaks(context.WithoutCancel(ctx))
+	for _, rec := range r.all() {
+		rec.mu.Lock()
+		r.findings = slices.AppendSeq(r.findings, maps.Keys(rec.findings))
+		rec.mu.Unlock()
+	}
+	for _, s := range r.clusters {
+		report.Clusters = append(report.Clusters, s.name)
+	}
+	report.Findings = r.findings
+	report.sort()
 	return report, err
 }
+
+// label is that of the goroutines of a rehearsal for pprof.
+const label = "rehearsal"
+
+// endTimeout is for reading what was wanted again.
+const endTimeout = time.Minute
 
 func (r *rehearsal) connect() error {
 	scheme := runtime.NewScheme()
@@ -131,17 +146,20 @@ func halved(limits state.ClientLimits) state.ClientLimits {
 	return limits
 }
 
+func (r *rehearsal) transport(inHub bool) func(registry.ClusterName, http.RoundTripper) http.RoundTripper {
+	return func(of registry.ClusterName, next http.RoundTripper) http.RoundTripper {
+		return r.recorder(string(of), inHub).over(next)
+	}
+}
+
 func (r *rehearsal) recorder(cluster string, inHub bool) *recorder {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	name := cluster
-	if inHub {
-		name += "/hub"
-	}
-	rec := r.recorders[name]
+	of := place(cluster, inHub)
+	rec := r.recorders[of]
 	if rec == nil {
 		rec = newRecorder(cluster, inHub)
-		r.recorders[name] = rec
+		r.recorders[of] = rec
 		if rec.live = r.live; !inHub {
 			i := slices.IndexFunc(r.clusters, func(s *subject) bool { return s.name == cluster })
 			rec.live = r.clusters[i].transport
@@ -150,25 +168,17 @@ func (r *rehearsal) recorder(cluster string, inHub bool) *recorder {
 	return rec
 }
 
-// of returns the recorders of an app.
-func (r *rehearsal) of(cluster string) []*recorder {
-	return []*recorder{r.recorder(cluster, true), r.recorder(cluster, cluster == "")}
-}
-
 func (r *rehearsal) find(f Finding) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.findings = append(r.findings, f)
 }
 
-// rehearsable leaves out modules that change what no API server can dry-run.
-func rehearsable(all []registry.Module) (modules []registry.Module, out []Finding) {
-	for _, m := range all {
-		if what := m.Outside(); what != "" {
-			out = append(out, Finding{Module: m.Name(), Class: NotRehearsed, Detail: "it changes " + what})
-			continue
-		}
-		modules = append(modules, m)
+// isOutside finds modules that change what no API server can dry-run.
+func (r *rehearsal) isOutside(m registry.Module) bool {
+	if m.Outside() == "" {
+		return false
 	}
-	return modules, out
+	r.find(Finding{Module: m.Name(), Class: NotRehearsed, Detail: "it changes " + m.Outside()})
+	return true
 }

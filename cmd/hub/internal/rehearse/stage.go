@@ -5,16 +5,15 @@ package rehearse
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"slices"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
 	"github.com/clusterfx/clusterfx/registry"
@@ -27,94 +26,77 @@ const (
 	holdEvery = time.Minute      // between two looks whether the policy is in force
 	tellEvery = 10 * time.Second // between two lines of progress
 	failures  = 3                // of an app that does not start
+
+	leakTimeout = 5 * time.Second // for goroutines to end after their app
 )
 
-// stage is an app on its way to rest; the app without a name is that of all hub parts.
-type stage struct {
-	name     string
-	repeated time.Time // when its controllers began to do everything again
-	over     bool
-}
-
-// play returns when all apps are at rest or have failed, at the end of the time, or with ctx.
+// play returns when all apps are at rest or have failed, at the end of the time, or with ctx. That of all hub parts has no name.
 func (r *rehearsal) play(ctx context.Context, remotes *registry.Registry) {
 	ctx, cancel := context.WithTimeout(ctx, r.For)
 	defer cancel()
-	stages := []*stage{{}}
+	apps := []*subject{{}}
 	for _, s := range r.clusters {
 		if err := remotes.Ensure(registry.ClusterName(s.name), s.desired); err != nil {
 			r.find(Finding{Cluster: s.name, Class: NotRunning, Detail: err.Error()})
 			continue
 		}
-		stages = append(stages, &stage{name: s.name})
+		apps = append(apps, s)
 	}
-	tick, tell := time.NewTicker(lookEvery), time.NewTicker(tellEvery)
+	tick, tell, hold := time.NewTicker(lookEvery), time.NewTicker(tellEvery), time.NewTicker(holdEvery)
 	defer tick.Stop()
 	defer tell.Stop()
-	held := time.Now()
-	for {
-		if !r.advance(stages, remotes) {
+	defer hold.Stop()
+	all, isHeld := len(apps), true
+	for isHeld && ctx.Err() == nil {
+		apps = slices.DeleteFunc(apps, func(s *subject) bool { return r.isOver(s, remotes) })
+		if len(apps) == 0 {
 			return
-		}
-		if time.Since(held) > holdEvery {
-			r.stayHeld(ctx, remotes)
-			held = time.Now()
 		}
 		select {
 		case <-ctx.Done():
-			r.unfinished(stages, remotes)
-			return
+		case <-hold.C:
+			isHeld = r.isHeld(ctx, remotes)
 		case <-tell.C:
-			r.Progress("%d of %d apps at rest", len(stages)-waiting(stages), len(stages))
+			r.Progress("%d of %d apps at rest", all-len(apps), all)
 		case <-tick.C:
 		}
 	}
-}
-
-func waiting(stages []*stage) (n int) {
-	for _, s := range stages {
-		if !s.over {
-			n++
-		}
+	for _, s := range apps {
+		r.unfinished(s, remotes)
 	}
-	return n
 }
 
-// advance reports whether an app is not at rest.
-func (r *rehearsal) advance(stages []*stage, remotes *registry.Registry) bool {
-	for _, s := range stages {
-		if s.over {
-			continue
+// isOver reports whether an app is at rest, or never will be.
+func (r *rehearsal) isOver(s *subject, remotes *registry.Registry) bool {
+	name := registry.ClusterName(s.name)
+	runs, failed := isRunning(s.name, remotes)
+	latest := r.latest(s.name)
+	switch {
+	case failed != "":
+		r.find(Finding{Cluster: s.name, Class: NotRunning, Detail: failed})
+		return true
+	case !runs || remotes.Rounds(name).Left > 0:
+		return false
+	case !s.repeated.IsZero():
+		quiet := r.Quiet
+		if s.name == "" {
+			quiet *= 2 // Hub parts report at times: the status of SyncRules after 15 seconds.
 		}
-		runs, failed := r.state(s.name, remotes)
-		rounds, latest := remotes.Rounds(registry.ClusterName(s.name)), r.latest(s.name)
-		switch {
-		case failed != "":
-			s.over = true
-			r.find(Finding{Cluster: s.name, Class: NotRunning, Detail: failed})
-		case !runs || rounds.Left > 0:
-		case s.repeated.IsZero():
-			if time.Since(latest) > settle {
-				s.repeated = time.Now()
-				r.beginSecond(s.name)
-				remotes.Repeat(registry.ClusterName(s.name))
-			}
-		case time.Since(latest) > r.Quiet && time.Since(s.repeated) > r.Quiet:
-			s.over = true
-		}
+		return time.Since(latest) > r.Quiet && time.Since(s.repeated) > quiet
+	case time.Since(latest) > settle:
+		s.repeated = time.Now()
+		r.beginSecond(s.name)
+		remotes.Repeat(name)
 	}
-	return waiting(stages) > 0
+	return false
 }
 
-// state reports whether an app runs, or why it never will.
-func (r *rehearsal) state(name string, remotes *registry.Registry) (runs bool, failed string) {
+// isRunning reports whether an app runs, or why it never will.
+func isRunning(name string, remotes *registry.Registry) (runs bool, failed string) {
 	if name == "" {
-		for _, part := range remotes.HubParts() {
-			if part.State == state.ModuleStarting || part.State == state.ModuleFailed && part.Restarts < failures {
-				return false, ""
-			}
-		}
-		return true, ""
+		return !slices.ContainsFunc(remotes.HubParts(), func(part state.HubPartStatus) bool {
+			return part.State == state.ModuleStarting || part.State == state.ModuleFailed && part.Restarts < failures
+		}), ""
 	}
 	info, _ := remotes.Status(registry.ClusterName(name))
 	if info.State == state.StateFailed && info.Restarts >= failures || info.State == state.StatePaused {
@@ -124,7 +106,8 @@ func (r *rehearsal) state(name string, remotes *registry.Registry) (runs bool, f
 }
 
 func (r *rehearsal) latest(name string) (latest time.Time) {
-	for _, rec := range r.of(name) {
+	for _, inHub := range []bool{name == "", true} {
+		rec := r.recorder(name, inHub)
 		rec.mu.Lock()
 		if rec.latest.After(latest) {
 			latest = rec.latest
@@ -134,37 +117,55 @@ func (r *rehearsal) latest(name string) (latest time.Time) {
 	return latest
 }
 
-func (r *rehearsal) unfinished(stages []*stage, remotes *registry.Registry) {
-	for _, s := range stages {
-		if s.over {
-			continue
+func (r *rehearsal) unfinished(s *subject, remotes *registry.Registry) {
+	runs, _ := isRunning(s.name, remotes)
+	f := Finding{Cluster: s.name, Class: NotAtRest, Detail: "it wrote something new until the end"}
+	if rounds := remotes.Rounds(registry.ClusterName(s.name)); rounds.Left > 0 {
+		f.Detail = "not everything was reconciled twice"
+		if rounds.Working > 0 {
+			f.Detail = "a reconcile did not return, or " + f.Detail
 		}
-		runs, _ := r.state(s.name, remotes)
-		rounds := remotes.Rounds(registry.ClusterName(s.name))
-		f := Finding{Cluster: s.name, Class: NotAtRest, Detail: "it wrote something new until the end"}
-		switch {
-		case !runs:
-			info, _ := remotes.Status(registry.ClusterName(s.name))
-			f.Class, f.Detail = NotRunning, "it was not ready in time: "+info.Reason+" "+info.Message
-		case rounds.Left > 0 && rounds.Working > 0:
-			f.Detail = "a reconcile did not return, or not everything was reconciled twice"
-		case rounds.Left > 0:
-			f.Detail = "not everything was reconciled twice"
-		}
-		r.find(f)
 	}
+	if !runs {
+		info, _ := remotes.Status(registry.ClusterName(s.name))
+		f.Class, f.Detail = NotRunning, "it was not ready in time: "+info.Reason+" "+info.Message
+	}
+	r.find(f)
 }
 
-// stayHeld ends the apps of remotes whose policy is no longer in force, without a cleanup step.
-func (r *rehearsal) stayHeld(ctx context.Context, remotes *registry.Registry) {
+// isHeld ends the apps of remotes whose policy is no longer in force, without a cleanup step, and reports whether that of the hub is.
+func (r *rehearsal) isHeld(ctx context.Context, remotes *registry.Registry) bool {
+	for _, s := range r.unheld(ctx) {
+		s.desired.Paused = true
+		_ = remotes.Ensure(registry.ClusterName(s.name), s.desired) // It fails only at the end.
+	}
+	if r.Trust {
+		return true
+	}
+	why := r.holdHub(ctx)
+	isHeld := !errors.Is(why, ErrNotHeld)
+	if !isHeld {
+		r.find(Finding{InHub: true, Class: NotHeld, Detail: why.Error()})
+	}
+	return isHeld
+}
+
+func (r *rehearsal) all() []*recorder {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Collect(maps.Values(r.recorders))
+}
+
+// leaks finds goroutines that go on after the end of their app.
+func (r *rehearsal) leaks(ctx context.Context) {
 	for _, s := range r.clusters {
-		if r.Trust || s.desired.Paused {
-			continue
-		}
-		if why := Held(ctx, s.transport, s.desired.Endpoint.Server); why != nil && ctx.Err() == nil {
-			s.desired.Paused = true
-			_ = remotes.Ensure(registry.ClusterName(s.name), s.desired) // It fails only at the end.
-			r.find(Finding{Cluster: s.name, Class: NotHeld, Detail: why.Error()})
+		var left []string
+		_ = wait.PollUntilContextTimeout(ctx, lookEvery, leakTimeout, true, func(context.Context) (bool, error) {
+			left = registry.Goroutines(label, r.id, "cluster", s.name)
+			return len(left) == 0, nil
+		})
+		for _, where := range left {
+			r.find(Finding{Cluster: s.name, Class: Leaks, Detail: "goroutines go on after the end of the app: " + where})
 		}
 	}
 }
@@ -172,28 +173,17 @@ func (r *rehearsal) stayHeld(ctx context.Context, remotes *registry.Registry) {
 func (r *rehearsal) begin() *Report {
 	return &Report{
 		Version: project.Version(), Digest: digest(), Configuration: r.configuration(), Clusters: []string{}, Changes: []Change{},
-		Findings: []Finding{},
 	}
 }
-
-const unknown = "unknown"
 
 // digest is that of the program.
 func digest() string {
 	path, err := os.Executable()
-	if err != nil {
-		return unknown
+	program, unread := os.ReadFile(path)
+	if err != nil || unread != nil {
+		return "unknown"
 	}
-	file, err := os.Open(path)
-	if err != nil {
-		return unknown
-	}
-	sum := sha256.New()
-	_, err = io.Copy(sum, file)
-	if errors.Join(err, file.Close()) != nil {
-		return unknown
-	}
-	return "sha256:" + hex.EncodeToString(sum.Sum(nil))[:16]
+	return fmt.Sprintf("sha256:%x", sha256.Sum256(program))[:len("sha256:")+16]
 }
 
 func (r *rehearsal) configuration() string {
@@ -201,71 +191,30 @@ func (r *rehearsal) configuration() string {
 	for _, m := range r.Hub.Modules {
 		names = append(names, m.Name())
 	}
-	text, err := json.Marshal([]any{names, r.Hub.Registry.ModuleConfigs})
-	if err != nil {
-		return unknown
-	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:8])
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(text([]any{names, r.Hub.Registry.ModuleConfigs}))))[:16]
 }
 
-// finish reads what was wanted again, while the apps still run.
-func (r *rehearsal) finish(ctx context.Context, remotes *registry.Registry, report *Report) {
-	r.mu.Lock()
-	recorders := make([]*recorder, 0, len(r.recorders))
-	for _, rec := range r.recorders {
-		recorders = append(recorders, rec)
-	}
-	r.mu.Unlock()
+// finish reads what was wanted again while the apps still run.
+func (r *rehearsal) finish(ctx context.Context, remotes *registry.Registry, report *Report) error {
 	r.notRunning(remotes)
 	r.outcomes()
-	values := &secrets{marks: map[string]string{}}
-	var reading sync.WaitGroup
-	for _, rec := range recorders {
-		reading.Go(func() {
-			changes := rec.effective(ctx, values)
+	var group errgroup.Group
+	group.SetLimit(atOnce)
+	for _, rec := range r.all() {
+		group.Go(func() error {
+			changes := rec.effective(ctx)
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			report.Changes = append(report.Changes, changes...)
+			return nil
 		})
 	}
-	reading.Wait()
-	for _, rec := range recorders {
-		rec.mu.Lock()
-		report.Findings = slices.AppendSeq(report.Findings, maps.Keys(rec.findings))
-		rec.mu.Unlock()
+	err := group.Wait()
+	if r.Against != "" {
+		report.Load, err = r.load(r.Against)
 	}
 	r.holdsOf(report.Changes, remotes)
-	for _, s := range r.clusters {
-		report.Clusters = append(report.Clusters, s.name)
-	}
-	slices.Sort(report.Clusters)
-	r.mu.Lock()
-	report.Findings = append(report.Findings, r.findings...)
-	r.mu.Unlock()
-	report.sort()
-	values.number(report.Changes)
-	if r.Cost {
-		report.Cost = costs(recorders)
-	}
-}
-
-func costs(recorders []*recorder) map[string]map[string]Cost {
-	all := map[string]map[string]Cost{}
-	for _, rec := range recorders {
-		rec.mu.Lock()
-		for label, one := range rec.cost {
-			if rec.inHub {
-				label += " in the hub"
-			}
-			if all[rec.cluster] == nil {
-				all[rec.cluster] = map[string]Cost{}
-			}
-			all[rec.cluster][label] = one
-		}
-		rec.mu.Unlock()
-	}
-	return all
+	return err
 }
 
 // notRunning finds modules that do not run here and do in the running hub, and hub parts that do not run.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/clusterfx/clusterfx/cmd/hub/app"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/rehearse"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
@@ -21,7 +22,13 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
+// asRehearsal has this program run the command in its arguments, as a hub with the module writer.
+const asRehearsal = "CLUSTERFX_TEST_REHEARSAL"
+
 func TestMain(m *testing.M) {
+	if os.Getenv(asRehearsal) != "" {
+		os.Exit(app.Main(writer())) //nolint:forbidigo // This process is a hub and no test.
+	}
 	ctrl.SetLogger(logr.Discard())
 	fleettest.AtOnce(3)
 	os.Exit(hubtest.Main(m))

@@ -3,11 +3,14 @@
 package roles
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -116,10 +119,43 @@ func (h *Hub) OfRule(r rules.Rule) []client.Object {
 	return all
 }
 
-// permissionsOf joins what a rule needs in each namespace.
-type permissionsOf struct{ rules.Rule }
+// AddRules adds what the SyncRules of the hub need there.
+func (r *Rules) AddRules(ctx context.Context, hub client.Reader, kinds meta.RESTMapper) error {
+	var list hubv1.SyncRuleList
+	if err := hub.List(ctx, &list); err != nil && !apierrors.IsNotFound(err) { // The hub may be too old to have them.
+		return fmt.Errorf("list the SyncRules: %w", err)
+	}
+	var followed permissionsOf
+	for i := range list.Items {
+		one, err := rules.Compile(&list.Items[i])
+		if err != nil || FindResource(kinds, &one) != nil {
+			continue // The hub does not follow it, either.
+		}
+		followed = append(followed, one)
+	}
+	for _, needed := range rbac.HubRules(followed) {
+		i := slices.IndexFunc(r.Modules, func(known rbac.NamespacedRules) bool { return known.Namespace == needed.Namespace })
+		switch {
+		case needed.Namespace == "":
+			r.Everywhere = append(r.Everywhere, needed.Rules...)
+		case i < 0:
+			r.Modules = append(r.Modules, needed)
+		default:
+			r.Modules[i].Rules = append(r.Modules[i].Rules, needed.Rules...)
+		}
+	}
+	return nil
+}
 
-func (p permissionsOf) Rules() []rbacv1.PolicyRule             { return nil }
-func (p permissionsOf) HubRules() []rbacv1.PolicyRule          { return nil }
-func (p permissionsOf) HubNamespaces() []string                { return nil }
-func (p permissionsOf) ConfigHubRules() []rbac.NamespacedRules { return p.Permissions().Hub }
+// permissionsOf joins what rules need in each namespace.
+type permissionsOf []rules.Rule
+
+func (permissionsOf) Rules() []rbacv1.PolicyRule    { return nil }
+func (permissionsOf) HubRules() []rbacv1.PolicyRule { return nil }
+func (permissionsOf) HubNamespaces() []string       { return nil }
+func (p permissionsOf) ConfigHubRules() (all []rbac.NamespacedRules) {
+	for _, r := range p {
+		all = append(all, r.Permissions().Hub...)
+	}
+	return all
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rehearse
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/clusterfx/clusterfx/internal/testkit"
+)
+
+type answers func(*http.Request) (*http.Response, error)
+
+func (f answers) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// api answers a create with the object, and everything else with the object at version 1.
+func api(r *http.Request) (*http.Response, error) {
+	body := []byte(`{"kind":"ConfigMap","metadata":{"name":"one","resourceVersion":"1"}}`)
+	if r.Method == http.MethodPost {
+		body, _ = io.ReadAll(r.Body)
+	}
+	return answer{status: http.StatusOK, body: body}.response(r), nil
+}
+
+func send(t *testing.T, by http.RoundTripper, method, path, body string) int {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, "https://remote/api/v1/namespaces/default/configmaps"+path, strings.NewReader(body))
+	testkit.Must(t, err)
+	r.Header.Set("Content-Type", "application/merge-patch+json")
+	response, err := by.RoundTrip(r)
+	testkit.Must(t, err)
+	testkit.Must(t, response.Body.Close())
+	return response.StatusCode
+}
+
+// Promise: the writes of a loop are stopped: different ones for one object, too many for one, and too many of an app.
+func TestRecorder_Bounds(t *testing.T) {
+	t.Parallel()
+	sent, version := 0, 1
+	count := answers(func(r *http.Request) (*http.Response, error) {
+		if r.URL.Query().Get("dryRun") != "" {
+			sent++
+		}
+		if r.Method == http.MethodGet {
+			return answer{status: http.StatusOK, body: fmt.Appendf(nil, `{"kind":"ConfigMap","metadata":{"resourceVersion":"%d"}}`, version)}.response(r), nil
+		}
+		return api(r)
+	})
+	rec := newRecorder("oslo", false)
+	for i := range 10 {
+		send(t, rec.over(count), http.MethodPatch, "/one", fmt.Sprintf(`{"data":{"n":"%d"}}`, i))
+		send(t, rec.over(count), http.MethodPatch, "/one", fmt.Sprintf(`{"data":{"n":"%d"}}`, i/100))
+	}
+	testkit.Equal(t, sent, maxDifferent, "different writes that were sent")
+	sent = 0
+	for range 30 {
+		version++
+		send(t, rec.over(count), http.MethodPatch, "/two", `{"data":{"n":"1"}}`)
+	}
+	testkit.Equal(t, sent, maxOfObject, "writes of one object that were sent")
+	sent, rec = 0, newRecorder("oslo", false)
+	for i := range maxOfApp + 100 {
+		send(t, rec.over(count), http.MethodPost, "", fmt.Sprintf(`{"metadata":{"generateName":"x","labels":{"n":"%d"},"ownerReferences":[{"kind":"Pod","name":"p-%d"}]}}`, i, i))
+	}
+	testkit.Equal(t, sent, maxOfApp, "writes of an app that were sent")
+	testkit.Equal(t, rec.findings, map[Finding]bool{
+		{Cluster: "oslo", Class: Stopped, Detail: "more than 10000 writes of one app"}: true,
+	}, "findings")
+	if len(rec.objects) > maxOfApp+1 {
+		t.Errorf("it keeps %d objects", len(rec.objects))
+	}
+}
+
+// A report has at most 8 MiB, and says how much it leaves out.
+func TestReport_Bounds(t *testing.T) {
+	t.Parallel()
+	var report Report
+	for range 30_000 {
+		report.Changes = append(report.Changes, Change{Object: strings.Repeat("x", 250)})
+		report.Findings = append(report.Findings, Finding{Detail: strings.Repeat("x", 250)})
+	}
+	report.sort()
+	var out bytes.Buffer
+	testkit.Must(t, report.Print(&out))
+	written := text(&report)
+	if len(written) > 2*maxReport+1<<20 || report.Omitted != 60_000-len(report.Changes)-len(report.Findings) || report.Omitted == 0 {
+		t.Errorf("the report has %d bytes, and leaves out %d", len(written), report.Omitted)
+	}
+}
