@@ -53,7 +53,7 @@ type engine struct {
 	params      Params
 	cluster     string
 	shared      *shared
-	statuses    *rate.Limiter   // limits the writes of status of all rules
+	statuses    *rate.Limiter // limits the writes of status of all rules
 	hub, remote *registry.Reviews
 	metrics     *syncer.Metrics     // of all rules; set by Start
 	rules       *hubobjects.Objects // set by Start
