@@ -38,7 +38,7 @@ const (
 	// unneededFor is how long an informer of a remote stays that no rule needs.
 	unneededFor = time.Minute
 	tidyEvery   = 5 * time.Second
-	// ruleWorkers set up rules of one remote.
+	// ruleWorkers set up rules of one remote, or report rules of the hub.
 	ruleWorkers = 4
 )
 
