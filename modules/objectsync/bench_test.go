@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
-	"github.com/clusterfx/clusterfx/cmd/hub/app"
 	"github.com/clusterfx/clusterfx/hubtest"
 	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/modules/objectsync"
@@ -106,7 +105,7 @@ func BenchmarkRules(b *testing.B) {
 func crowd(b *testing.B, remotes int) *hubtest.Hub {
 	b.Helper()
 	hub := hubOf(b, "{}", remoteRules(b, rulesOf(b, limits)...), hubtest.Patience(10*time.Minute),
-		hubtest.HubOptions(func(o *app.Options) { o.Registry.AllowDuplicates = true }))
+		hubtest.Duplicates())
 	a := hub.Remote("a")
 	for i := range remotes {
 		name := fmt.Sprint("edge-", i)

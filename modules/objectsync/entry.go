@@ -139,7 +139,7 @@ func (e *entry) findMoved(ctx context.Context, queue entryQueue, namespaces []st
 			return err == nil, nil
 		})
 		for i := range all.Items {
-			for _, key := range e.opened.Moved(&all.Items[i]) {
+			for _, key := range e.opened.Moved(ctx, &all.Items[i]) {
 				queue.Add(reconcile.Request{NamespacedName: key})
 			}
 		}

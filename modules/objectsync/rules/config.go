@@ -99,12 +99,19 @@ type (
 
 // Their values.
 const (
-	FromHub, FromRemote      = hubv1.SyncFromHub, hubv1.SyncFromRemote
-	Mirror, Translated       = hubv1.SyncMirror, hubv1.SyncTranslated
-	Enforce, Create, Observe = hubv1.SyncEnforce, hubv1.SyncCreate, hubv1.SyncObserve
-	Recreate, Propagate      = hubv1.SyncRecreate, hubv1.SyncPropagate
-	Keep, Delete             = hubv1.SyncKeep, hubv1.SyncDelete
-	Never, IfEqual           = hubv1.SyncAdoptNever, hubv1.SyncAdoptIfEqual
+	FromHub    = hubv1.SyncFromHub
+	FromRemote = hubv1.SyncFromRemote
+	Mirror     = hubv1.SyncMirror
+	Translated = hubv1.SyncTranslated
+	Enforce    = hubv1.SyncEnforce
+	Create     = hubv1.SyncCreate
+	Observe    = hubv1.SyncObserve
+	Recreate   = hubv1.SyncRecreate
+	Propagate  = hubv1.SyncPropagate
+	Keep       = hubv1.SyncKeep
+	Delete     = hubv1.SyncDelete
+	Never      = hubv1.SyncAdoptNever
+	IfEqual    = hubv1.SyncAdoptIfEqual
 )
 
 // Patch changes copies. Either JSONPatch, or Path and CEL are set.
