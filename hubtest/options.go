@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"slices"
 	"time"
 
@@ -132,6 +133,16 @@ func ModuleConfig(module, text string) Option {
 // unless DeclaredHubRights, and remotes on loopback.
 func HubOptions(change func(*app.Options)) Option {
 	return func(o *options) { o.hub = append(o.hub, change) }
+}
+
+// Requests wraps those of the hub to its own API server. registry.WithMiddleware is for those to remotes.
+func Requests(wrap func(http.RoundTripper) http.RoundTripper) Option {
+	return HubOptions(func(o *app.Options) { o.Config.Wrap(wrap) })
+}
+
+// Duplicates allows several Clusters that lead to one remote.
+func Duplicates() Option {
+	return HubOptions(func(o *app.Options) { o.Registry.AllowDuplicates = true })
 }
 
 // Patience bounds each wait, and ends the test. Default: two minutes.

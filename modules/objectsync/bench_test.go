@@ -7,12 +7,15 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
@@ -49,42 +52,80 @@ func BenchmarkLimit(b *testing.B) {
 	}
 }
 
-// BenchmarkRules prints what a rule costs in a remote, with CLUSTERFX_RULES of them, and how long one more takes until its first copy.
+// BenchmarkRules prints what a rule costs in a remote, with CLUSTERFX_RULES of them in CLUSTERFX_REMOTES Clusters, and how long one more
+// takes until its first copy, and until it has all. The Clusters share an API server, and each has a namespace there.
 func BenchmarkRules(b *testing.B) {
 	n, err := strconv.Atoi(cmp.Or(os.Getenv("CLUSTERFX_RULES"), "200"))
+	testkit.Must(b, err)
+	remotes, err := strconv.Atoi(cmp.Or(os.Getenv("CLUSTERFX_REMOTES"), "2"))
 	testkit.Must(b, err)
 	rule := func(name string) *hubv1.SyncRule {
 		one := rulesOf(b, limits)[0]
 		one.Name, one.Spec.Objects.Names = name, []string{"object-0"}
-		one.Spec.To.Namespace = "default"
-		one.Spec.To.Naming = hubv1.SyncTranslated
+		one.Spec.Clusters = &hubv1.LabelSelector{MatchLabels: map[string]hubv1.LabelValue{"bench": "yes"}}
+		one.Spec.To = hubv1.SyncTarget{Naming: hubv1.SyncTranslated, Namespace: "copies-{{cluster}}"}
 		return one
 	}
 	for range b.N {
-		hub := hubOf(b, "{}", hubtest.Remotes("b"), remoteRules(b, rulesOf(b, limits)...))
-		hub.Create(namespace("many", nil))
-		fill(b, hub, 1)
-		remotes := []*hubtest.Remote{hub.Remote("a"), hub.Remote("b")}
-		copies := func(want int) {
-			for _, one := range remotes {
-				counts(b, &one.Server, "default", want)
-			}
+		hub := crowd(b, remotes)
+		copies := func(least int) {
+			a := hub.Remote("a")
+			a.Eventually(func() error {
+				var all metav1.PartialObjectMetadataList
+				all.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMapList"))
+				err := a.Client().List(b.Context(), &all, client.HasLabels{managedBy})
+				return cmp.Or(err, unless(len(all.Items) >= least, len(all.Items)))
+			})
 		}
+		unruled, empty := used()
 		hub.Create(rule("first"))
-		copies(1)
+		copies(remotes)
 		goroutines, bytes := used()
+		began := time.Now()
 		for i := range n {
 			hub.Create(rule(fmt.Sprint("rule-", i)))
 		}
-		copies(n + 1)
+		copies((n + 1) * remotes)
+		b.ReportMetric(time.Since(began).Seconds(), "s/rules")
 		after, more := used()
-		began := time.Now()
+		began = time.Now()
 		hub.Create(rule("last"))
-		copies(n + 2)
-		b.ReportMetric(time.Since(began).Seconds(), "s/new")
-		b.ReportMetric(float64(after-goroutines)/float64(n*len(remotes)), "goroutines/rule+remote")
-		b.ReportMetric((more-bytes)/float64(n*len(remotes)), "B/rule+remote")
+		copies((n+1)*remotes + 1)
+		b.ReportMetric(time.Since(began).Seconds(), "s/first")
+		copies((n + 2) * remotes)
+		b.ReportMetric(time.Since(began).Seconds(), "s/all")
+		b.ReportMetric(float64(goroutines-unruled)/float64(remotes), "goroutines/remote")
+		b.ReportMetric((bytes-empty)/float64(remotes), "B/remote")
+		b.ReportMetric(float64(after-goroutines)/float64(n*remotes), "goroutines/rule+remote")
+		b.ReportMetric((more-bytes)/float64(n*remotes), "B/rule+remote")
 	}
+}
+
+// crowd returns a hub with many Clusters, which share an API server.
+func crowd(b *testing.B, remotes int) *hubtest.Hub {
+	b.Helper()
+	hub := hubOf(b, "{}", remoteRules(b, rulesOf(b, limits)...), hubtest.Patience(10*time.Minute),
+		hubtest.Duplicates())
+	a := hub.Remote("a")
+	for i := range remotes {
+		name := fmt.Sprint("edge-", i)
+		a.Create(namespace("copies-"+name, nil))
+		hub.Create(&corev1.Secret{ObjectMeta: meta(hubv1.DefaultNamespace, name, nil), Data: map[string][]byte{"kubeconfig": a.Kubeconfig()}},
+			&hubv1.Cluster{ObjectMeta: meta("", name, map[string]string{"bench": "yes"}), Spec: hubv1.ClusterSpec{
+				KubeconfigSecretRef: hubv1.KubeconfigSecretRef{Name: name}, Namespaces: []string{"copies-" + name},
+			}})
+	}
+	hub.Eventually(func() error {
+		var all hubv1.ClusterList
+		err := hub.Client().List(b.Context(), &all, client.MatchingLabels{"bench": "yes"})
+		ready := slices.DeleteFunc(all.Items, func(c hubv1.Cluster) bool {
+			return !apimeta.IsStatusConditionTrue(c.Status.Conditions, hubv1.ConditionReady)
+		})
+		return cmp.Or(err, unless(len(ready) == remotes, len(ready)))
+	})
+	hub.Create(namespace("many", nil))
+	fill(b, hub, 1)
+	return hub
 }
 
 func used() (goroutines int, bytes float64) {

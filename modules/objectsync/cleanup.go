@@ -104,19 +104,21 @@ func release(ctx context.Context, c client.Client, one *metav1.PartialObjectMeta
 		return nil
 	}
 	without := slices.DeleteFunc(slices.Clone(one.Finalizers), func(f string) bool { return f == finalizer })
-	// The UID and resourceVersion are preconditions.
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": one.UID, "resourceVersion": one.ResourceVersion, "finalizers": without,
-	}})
+	return changeMetadata(ctx, client.WithFieldOwner(c, finalizer), one, map[string]any{"finalizers": without})
+}
+
+// changeMetadata has the UID and resourceVersion as preconditions. An object that has gone is no error.
+func changeMetadata(ctx context.Context, c client.Client, one *metav1.PartialObjectMetadata, change map[string]any) error {
+	change["uid"], change["resourceVersion"] = one.UID, one.ResourceVersion
+	patch, err := json.Marshal(map[string]any{"metadata": change})
 	if err != nil {
 		return err
 	}
 	target := &metav1.PartialObjectMetadata{}
 	target.SetGroupVersionKind(one.GroupVersionKind())
 	target.Namespace, target.Name = one.Namespace, one.Name
-	err = c.Patch(ctx, target, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(finalizer))
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("remove the finalizer of %s: %w", client.ObjectKeyFromObject(one), err)
+	if err = c.Patch(ctx, target, client.RawPatch(types.MergePatchType, patch)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("change the metadata of %s: %w", client.ObjectKeyFromObject(one), err)
 	}
 	return nil
 }

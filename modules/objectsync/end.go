@@ -4,13 +4,11 @@ package objectsync
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
@@ -24,14 +22,10 @@ import (
 // deletionPolicy. It is called again until it returns nil, while nothing else of the rule works. A definition of SyncRules that is
 // being deleted takes all rules with it, and is no reason to touch a copy: then the error matches registry.ErrNotOnPurpose.
 func endRule(ctx context.Context, p Params, r rules.Rule, terminating *hubv1.SyncRule) error {
-	if err := deletedOnPurpose(ctx, p.HubClient, p.HubClient, terminating); err != nil {
+	if err := registry.DeletedOnPurpose(ctx, p.HubClient, p.HubClient, terminating); err != nil {
 		return fmt.Errorf("judge the deletion of rule %s: %w", r.Name, err)
 	}
 	return newCleaner(p, r).endCopies(deletes.OnPurpose(ctx, deletes.Terminating(terminating)))
-}
-
-func deletedOnPurpose(ctx context.Context, live client.Reader, hub client.Client, rule *hubv1.SyncRule) error {
-	return registry.DeletedOnPurpose(ctx, live, hub, rule)
 }
 
 // endCopies is declared if the context says why.
@@ -44,22 +38,10 @@ func (c cleaner) endCopies(ctx context.Context) error {
 
 // keep replaces the label of a copy by an annotation.
 func (c cleaner) keep(ctx context.Context, one *metav1.PartialObjectMetadata) error {
-	keys := c.rule.Identity(c.at).Keys()
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": one.UID, "resourceVersion": one.ResourceVersion,
-		"labels": map[string]any{keys.ManagedBy: nil}, "annotations": map[string]any{hubv1.AnnotationKeptBy: c.rule.KeptBy(c.at)},
-	}})
-	if err != nil {
-		return err
-	}
-	target := &metav1.PartialObjectMetadata{}
-	target.SetGroupVersionKind(one.GroupVersionKind())
-	target.Namespace, target.Name = one.Namespace, one.Name
-	err = c.target.Patch(ctx, target, client.RawPatch(types.MergePatchType, patch))
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("mark the kept copy %s: %w", client.ObjectKeyFromObject(one), err)
-	}
-	return nil
+	return changeMetadata(ctx, c.target, one, map[string]any{
+		"labels":      map[string]any{c.rule.Identity(c.at).Keys().ManagedBy: nil},
+		"annotations": map[string]any{hubv1.AnnotationKeptBy: c.rule.KeptBy(c.at)},
+	})
 }
 
 func (c cleaner) remove(ctx context.Context, one *metav1.PartialObjectMetadata) error {

@@ -38,7 +38,7 @@ const (
 	// unneededFor is how long an informer of a remote stays that no rule needs.
 	unneededFor = time.Minute
 	tidyEvery   = 5 * time.Second
-	// ruleWorkers set up rules of one remote.
+	// ruleWorkers set up rules of one remote, or report rules of the hub.
 	ruleWorkers = 4
 )
 
@@ -53,7 +53,7 @@ type engine struct {
 	params      Params
 	cluster     string
 	shared      *shared
-	statuses    *rate.Limiter   // limits the writes of status of all rules
+	statuses    *rate.Limiter // limits the writes of status of all rules
 	hub, remote *registry.Reviews
 	metrics     *syncer.Metrics     // of all rules; set by Start
 	rules       *hubobjects.Objects // set by Start

@@ -297,7 +297,9 @@ func TestEngine_Unselected(t *testing.T) {
 	hub.Start()
 	held := hasProblem(t, hub, "edge", hubv1.SyncHeld)
 	for _, again := range []func(){
-		hub.Restart, func() { editRule(t, hub, "edge", func(r *hubv1.SyncRule) { r.Spec.DropKeys = []string{"example.com/private"} }) },
+		hub.Restart, func() {
+			editRule(t, hub, "edge", func(r *hubv1.SyncRule) { r.Spec.DropKeys = []string{"example.com/private"} })
+		},
 	} {
 		counts(t, &a.Server, "default", 1)
 		again()

@@ -132,10 +132,14 @@ func (e *entry) findMoved(ctx context.Context, queue entryQueue, namespaces []st
 		all := listOf(e.GVK())
 		_ = wait.PollUntilContextCancel(ctx, kindAgain, true, func(ctx context.Context) (bool, error) {
 			err := e.params.HubClient.List(ctx, all, copies, client.InNamespace(namespace))
-			return err == nil || apierrors.IsForbidden(err), nil
+			if apierrors.IsForbidden(err) {
+				e.params.Logger.Info("Copies of a rule may be left in a namespace where the hub may not list any more", "rule", e.Name, "namespace", namespace)
+				return true, nil
+			}
+			return err == nil, nil
 		})
 		for i := range all.Items {
-			for _, key := range e.opened.Moved(&all.Items[i]) {
+			for _, key := range e.opened.Moved(ctx, &all.Items[i]) {
 				queue.Add(reconcile.Request{NamespacedName: key})
 			}
 		}

@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
-	"github.com/clusterfx/clusterfx/cmd/hub/app"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/hubtest"
 	"github.com/clusterfx/clusterfx/internal/testkit"
@@ -88,7 +87,7 @@ func TestEngine_KilledAtEachWrite(t *testing.T) {
 	b := &blade{}
 	all := rulesOf(t, killed)
 	hub := restrictedHub(t, "{}", remoteRules(t, all...), hubtest.Modules(b.module()),
-		hubtest.HubOptions(func(o *app.Options) { o.Config.Wrap(b.wrap) }))
+		hubtest.Requests(b.wrap))
 	grantInHub(t, hub, all...)
 	for _, one := range all { // The hub may read two namespaces, and not all.
 		one := one.DeepCopy()
@@ -145,6 +144,7 @@ func TestEngine_KilledAtEachWrite(t *testing.T) {
 
 // copied fails unless exactly these objects have a copy in a namespace.
 func copied(t *testing.T, s *hubtest.Server, namespace string, names ...string) error {
+	t.Helper()
 	var all corev1.ConfigMapList
 	if err := s.Client().List(t.Context(), &all, client.InNamespace(namespace), client.HasLabels{managedBy}); err != nil {
 		return err
@@ -159,6 +159,7 @@ func copied(t *testing.T, s *hubtest.Server, namespace string, names ...string) 
 }
 
 func isGone(t *testing.T, s *hubtest.Server, obj client.Object) error {
+	t.Helper()
 	err := s.Client().Get(t.Context(), client.ObjectKeyFromObject(obj), obj)
 	if client.IgnoreNotFound(err) != nil {
 		return err

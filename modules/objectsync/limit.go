@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"sync"
 	"time"
 
@@ -37,13 +38,13 @@ type limit struct {
 	copies  *hubobjects.Objects
 	rule    *entry
 
-	counting sync.Mutex // held while the copies are counted, which reads memory
+	counting sync.Mutex // protects counted; held while the copies are counted, which reads memory
+	counted  time.Time
 
-	mu      sync.Mutex // protects the fields below
-	sizes   map[types.NamespacedName]int64
-	total   int64
-	counted time.Time
-	told    time.Time
+	mu    sync.Mutex // protects the fields below
+	sizes map[types.NamespacedName]int64
+	total int64
+	told  time.Time
 }
 
 func newLimit(r *entry) (*limit, error) {
@@ -71,18 +72,13 @@ func (l *limit) check(ctx context.Context, up object, s *syncer.Session[object])
 	if err != nil {
 		return 0, err
 	}
-	// The copies of an earlier app come first.
-	if err := l.countOnce(ctx); err != nil {
-		return 0, err
-	}
-	if l.admit(s.Target(), size) {
-		return 0, nil
-	}
-	if err := l.count(ctx); err != nil {
-		return 0, err
-	}
-	if l.admit(s.Target(), size) {
-		return 0, nil
+	for _, younger := range []time.Duration{math.MaxInt64, countAgain} { // The copies of an earlier app come first.
+		if err := l.count(ctx, younger); err != nil {
+			return 0, err
+		}
+		if l.admit(s.Target(), size) {
+			return 0, nil
+		}
 	}
 	if !l.tells(time.Now()) {
 		return wait.Jitter(countAgain, 1), nil
@@ -135,22 +131,11 @@ func (l *limit) tells(now time.Time) bool {
 	return true
 }
 
-// countOnce: one worker counts, the others wait.
-func (l *limit) countOnce(ctx context.Context) error {
-	l.mu.Lock()
-	known := !l.counted.IsZero()
-	l.mu.Unlock()
-	if known {
-		return nil
-	}
-	return l.count(ctx)
-}
-
-// count does nothing if the count is recent.
-func (l *limit) count(ctx context.Context) error {
+// count does nothing if there is a younger count. One worker counts, the others wait.
+func (l *limit) count(ctx context.Context, younger time.Duration) error {
 	l.counting.Lock()
 	defer l.counting.Unlock()
-	if !l.isDue(time.Now()) {
+	if !l.counted.IsZero() && time.Since(l.counted) < younger {
 		return nil
 	}
 	all := listOf(l.rule.GVK())
@@ -169,14 +154,9 @@ func (l *limit) count(ctx context.Context) error {
 			total += size
 		}
 	}
+	l.counted = time.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.sizes, l.total, l.counted = sizes, total, time.Now()
+	l.sizes, l.total = sizes, total
 	return nil
-}
-
-func (l *limit) isDue(now time.Time) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return now.Sub(l.counted) >= countAgain
 }

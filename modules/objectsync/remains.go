@@ -70,8 +70,7 @@ func (r *remains) endOne(ctx context.Context, one hubv1.SyncRemains) error {
 		return nil
 	}
 	c := newCleaner(r.params, rules.Rule{
-		Name: one.Rule, UID: types.UID(one.UID), From: rules.From(one.From), DeletionPolicy: rules.OnDeregister(one.Policy),
-		Kind: rules.Kind{APIVersion: one.Kind.APIVersion, Kind: one.Kind.Kind, Resource: one.Kind.Resource}, IsTerminating: true,
+		Name: one.Rule, UID: types.UID(one.UID), From: one.From, DeletionPolicy: one.Policy, Kind: one.Kind, IsTerminating: true,
 	})
 	c.at.HubID = one.HubID
 	return c.endCopies(deletes.CausedBy(ctx, "rule "+one.Rule))

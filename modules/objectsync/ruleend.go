@@ -29,7 +29,7 @@ const (
 
 // end removes the finalizer of a rule when all remotes that respond have ended it, and what it leaves in the others is written down.
 func (r *ruleReconciler) end(ctx context.Context, rule rules.Rule, s *standing) (ctrl.Result, error) {
-	err := deletedOnPurpose(ctx, r.params.APIReader, r.params.Client, s.rule)
+	err := registry.DeletedOnPurpose(ctx, r.params.APIReader, r.params.Client, s.rule)
 	switch {
 	case errors.Is(err, registry.ErrNotOnPurpose): // The apps have left all as it was: the same rule finds its copies again.
 		r.params.EventRecorder.Eventf(s.rule, nil, corev1.EventTypeWarning, "DefinitionDeleted", "End",
@@ -114,8 +114,7 @@ func patchRemains(ctx context.Context, c client.Client, before, after *hubv1.Clu
 
 func remainsOf(r rules.Rule, hubID string) hubv1.SyncRemains {
 	return hubv1.SyncRemains{
-		Rule: r.Name, UID: string(r.UID), From: hubv1.SyncSource(r.From), HubID: hubID, Policy: hubv1.SyncEnd(r.DeletionPolicy),
-		Kind: hubv1.SyncKind{APIVersion: r.Kind.APIVersion, Kind: r.Kind.Kind, Resource: r.Kind.Resource},
+		Rule: r.Name, UID: string(r.UID), From: r.From, HubID: hubID, Policy: r.DeletionPolicy, Kind: r.Kind,
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -39,10 +40,13 @@ func SetUpHub(p registry.HubPart) error {
 	r := &ruleReconciler{
 		releasers: &releasers{book: known, params: p, rules: &rules.Compiler{}, kinds: map[schema.GroupVersionKind]bool{}}, metrics: newRuleMetrics(),
 	}
-	if err := p.Metrics.Register(r.metrics); err != nil {
-		return fmt.Errorf("register the metrics of rules: %w", err)
+	for _, one := range r.metrics.all() {
+		if err := p.Metrics.Register(one); err != nil {
+			return fmt.Errorf("register the metrics of rules: %w", err)
+		}
 	}
 	return registry.ControllerManagedBy(p.Manager).Named("sync-rules").For(&hubv1.SyncRule{}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: ruleWorkers}). // A new rule waits for no report of others.
 		Watches(&hubv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.all), builder.WithPredicates(ofInterest())).Complete(r)
 }
 

@@ -26,20 +26,8 @@ func newRuleMetrics() *ruleMetrics {
 	}
 }
 
-func (m *ruleMetrics) each(f func(*prometheus.GaugeVec)) {
-	for _, one := range []*prometheus.GaugeVec{m.ready, m.held, m.clusters, m.troubled} {
-		f(one)
-	}
-}
-
-// Describe implements prometheus.Collector.
-func (m *ruleMetrics) Describe(to chan<- *prometheus.Desc) {
-	m.each(func(one *prometheus.GaugeVec) { one.Describe(to) })
-}
-
-// Collect implements prometheus.Collector.
-func (m *ruleMetrics) Collect(to chan<- prometheus.Metric) {
-	m.each(func(one *prometheus.GaugeVec) { one.Collect(to) })
+func (m *ruleMetrics) all() []*prometheus.GaugeVec {
+	return []*prometheus.GaugeVec{m.ready, m.held, m.clusters, m.troubled}
 }
 
 func (m *ruleMetrics) set(s *standing) {
@@ -56,5 +44,7 @@ func (m *ruleMetrics) set(s *standing) {
 }
 
 func (m *ruleMetrics) forget(rule string) {
-	m.each(func(one *prometheus.GaugeVec) { one.DeleteLabelValues(rule) })
+	for _, one := range m.all() {
+		one.DeleteLabelValues(rule)
+	}
 }

@@ -37,9 +37,9 @@ restored backup and a second process see the same.
 
 With OneToOne an original has a finalizer until a live read finds no copy. Otherwise a copy is deleted when a live read
 finds no original; an error is not absence. A delete is declared (registry/deletes) if the original is being deleted, or a
-watch has reported its deletion and the API server confirms it. All others count towards the module's limits, so an upstream
-that has lost its data costs a bounded number of copies. So do propagated ones. A copy whose original exists, but is not selected or has
-moved, is given up: that counts by PairOptions.Cause, and PairOptions.GiveUp may put it off.
+watch has reported its deletion and the API server confirms it. All others count towards the module's limits, by PairOptions.Cause, so an
+upstream that has lost its data costs a bounded number of copies. So do propagated ones. A copy whose original exists, but is not selected
+or has moved, is given up: PairOptions.GiveUp may put it off.
 
 # Writes
 

@@ -49,7 +49,7 @@ type Opened struct {
 	Sources []source.TypedSyncingSource[reconcile.Request]
 
 	copies, formers func() int
-	moved           func(client.Object) []types.NamespacedName
+	moved           Related
 }
 
 // Copies returns the number of copies, with those at earlier addresses.
@@ -57,7 +57,9 @@ func (o *Opened) Copies() int { return o.copies() + o.formers() }
 
 // Moved takes an object that a watch of the downstream cluster does not deliver, such as a copy at another address than the translator's,
 // and returns the originals to reconcile; see Options.Moves.
-func (o *Opened) Moved(found client.Object) []types.NamespacedName { return o.moved(found) }
+func (o *Opened) Moved(ctx context.Context, found client.Object) []types.NamespacedName {
+	return o.moved(ctx, found)
+}
 
 // Open is for the author of a controller in which many pairs come and go. A ControllerModifier is not called, nor do Concurrency and
 // Timeout apply. Errors are those of Register.
@@ -68,7 +70,7 @@ func Open[T client.Object](p *Pair, s Syncer[T], t Translator[T], o Options[T]) 
 	}
 	return &Opened{
 		Reconciler: r, copies: r.memory.Count, formers: r.memory.Formers,
-		moved:   func(found client.Object) []types.NamespacedName { return r.observeDown(context.Background(), found, false) },
+		moved: func(ctx context.Context, found client.Object) []types.NamespacedName { return r.observeDown(ctx, found, false) },
 		Sources: []source.TypedSyncingSource[reconcile.Request]{syncing(r.up.Requests(r.observeUp)), syncing(r.down.Requests(r.observeDown))},
 	}, nil
 }

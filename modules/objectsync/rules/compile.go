@@ -23,16 +23,15 @@ func Compile(of *hubv1.SyncRule) (Rule, error) {
 	s := of.Spec
 	r := Rule{
 		Name: of.Name, UID: of.UID, Generation: of.Generation,
-		From: From(s.From), Kind: Kind{APIVersion: s.Kind.APIVersion, Kind: s.Kind.Kind, Resource: s.Kind.Resource},
+		From: s.From, Kind: s.Kind,
 		Clusters:   selector(s.Clusters),
 		Namespaces: Namespaces{Names: s.Namespaces.Names, Selector: selector(s.Namespaces.Selector), Template: s.Namespaces.Template},
 		Objects:    selector(s.Objects.Selector), ObjectNames: s.Objects.Names,
 		To: To{
-			Names: Names(s.To.Naming), Namespace: s.To.Namespace, CreateNamespace: s.To.CreateNamespace == hubv1.SyncCreateIfAbsent,
+			Names: s.To.Naming, Namespace: s.To.Namespace, CreateNamespace: s.To.CreateNamespace == hubv1.SyncCreateIfAbsent,
 		},
 		Status: s.Status == hubv1.SyncReturnStatus, BringCRD: s.BringCRD == hubv1.SyncCreateIfAbsent,
-		OnTargetDeletion: OnTargetDeletion(s.OnTargetDeletion), OnDeregister: OnDeregister(s.OnDeregister),
-		DeletionPolicy: OnDeregister(s.DeletionPolicy), Adopt: Adopt(s.Adopt), Mode: Mode(s.Mode),
+		OnTargetDeletion: s.OnTargetDeletion, OnDeregister: s.OnDeregister, DeletionPolicy: s.DeletionPolicy, Adopt: s.Adopt, Mode: s.Mode,
 		Exclude: s.Exclude, Include: s.Include, KeepKeys: s.KeepKeys, DropKeys: s.DropKeys, TakeOver: s.TakeOver,
 	}
 	size := 0

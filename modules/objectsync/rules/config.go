@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 )
 
 // Config is the operator's.
@@ -33,74 +35,33 @@ type Limits struct {
 	Bytes string `json:"bytes,omitempty"`
 }
 
-// Rule copies objects of one kind. Its name is unique, and part of the marks: with a new name it is another rule.
+// Rule copies objects of one kind: a SyncRule, whose spec has what the fields mean. Its name is unique, and part of the marks: with a new
+// name it is another rule.
 type Rule struct {
-	// UID and Generation are those of the SyncRule.
-	UID        types.UID
-	Generation int64
-	// Clusters selects Clusters by labels. Default: all.
-	Clusters *metav1.LabelSelector
-	// ObjectNames are names of originals. Default: all.
-	ObjectNames []string
-	// KeepKeys and DropKeys are keys of labels and annotations that are copied although they are about one cluster, and that are not.
-	KeepKeys, DropKeys []string
-	// DeletionPolicy is for copies when the rule is deleted. Default: Keep.
-	DeletionPolicy OnDeregister
-	// TakeOver are ids of hubs whose copies become those of the rule.
-	TakeOver []string
-	// IsTerminating says that the SyncRule is being deleted.
-	IsTerminating bool
+	Name          string // a DNS label of at most 32 characters
+	UID           types.UID
+	Generation    int64
+	IsTerminating bool // the SyncRule is being deleted
+
+	From                         From
+	Kind                         Kind
+	Clusters                     *metav1.LabelSelector
+	Namespaces                   Namespaces // of the originals
+	Objects                      *metav1.LabelSelector
+	ObjectNames                  []string
+	To                           To
+	Mode                         Mode
+	Status, BringCRD             bool
+	OnTargetDeletion             hubv1.SyncOnTargetDeletion
+	OnDeregister, DeletionPolicy hubv1.SyncEnd
+	Adopt                        hubv1.SyncAdopt
+	TakeOver                     []string // ids of hubs
+	Exclude, Include             []string // JSON pointers
+	KeepKeys, DropKeys           []string
+	Patches                      []Patch
 
 	recorded string        // hubv1.AnnotationHubNamespaces
 	programs []cel.Program // of the patches, nil for a JSON Patch
-	// Name is a DNS label of at most 32 characters. Required.
-	Name string
-	// From is the source. Required.
-	From From
-	// Kind of the objects. Required.
-	Kind Kind
-	// Namespaces of the originals. Required for a kind that has namespaces.
-	Namespaces Namespaces
-	// Objects selects by labels. Default: all. A rule for Secrets of the hub requires a label.
-	Objects *metav1.LabelSelector
-	// To names the copies.
-	To To
-	// Status brings the copy's status back, in a one-to-one rule. Default: false.
-	Status bool
-	// OnTargetDeletion is for copies that somebody deletes. Default: Recreate.
-	OnTargetDeletion OnTargetDeletion
-	// OnDeregister is for copies when the Cluster is deleted. Default: Keep.
-	OnDeregister OnDeregister
-	// Adopt is for objects that exist in the target. Default: Never.
-	Adopt Adopt
-	// Mode Observe records as events what would be written. Default: Enforce.
-	Mode Mode
-	// Exclude are JSON pointers to fields that belong to the target. Default: none.
-	Exclude []string
-	// Include are JSON pointers to fields that are copied although an API server has allocated them, such as
-	// /spec/clusterIP of a Service. Default: none.
-	Include []string
-	// Patches change the copies, in order. Default: none.
-	Patches []Patch
-	// BringCRD brings the kind's definition from the hub to remotes that lack it. Default: false.
-	BringCRD bool
-}
-
-// From is the source of a rule.
-type From string
-
-// Sources.
-const (
-	FromHub    From = "Hub"
-	FromRemote From = "Remote"
-)
-
-// Kind has the regular plural as its resource.
-type Kind struct {
-	APIVersion string
-	Kind       string
-	// Resource is that of the API servers if it is empty.
-	Resource string
 }
 
 // Namespaces has exactly one field set.
@@ -124,56 +85,33 @@ type To struct {
 	CreateNamespace bool
 }
 
-// Names is how copies are named.
-type Names string
-
-const (
-	// Mirror keeps the originals' names.
-	Mirror Names = "Mirror"
-	// Translated names never collide: they have the name, namespace and source of the original.
-	Translated Names = "Translated"
+// The words of the API.
+type (
+	// Kind has the resource of the API servers if that is empty.
+	Kind = hubv1.SyncKind
+	// From is the source of a rule.
+	From = hubv1.SyncSource
+	// Names is how copies are named.
+	Names = hubv1.SyncNaming
+	// Mode is what the rule does.
+	Mode = hubv1.SyncMode
 )
 
-// OnTargetDeletion is for copies that somebody deletes.
-type OnTargetDeletion string
-
+// Their values.
 const (
-	// Recreate makes the copy again.
-	Recreate OnTargetDeletion = "Recreate"
-	// Propagate deletes the original.
-	Propagate OnTargetDeletion = "Propagate"
-)
-
-// OnDeregister is for copies when the Cluster is deleted.
-type OnDeregister string
-
-const (
-	// Keep keeps them.
-	Keep OnDeregister = "Keep"
-	// Delete deletes them, if the target responds then.
-	Delete OnDeregister = "Delete"
-)
-
-// Adopt says which objects become copies.
-type Adopt string
-
-const (
-	// Never reports a conflict of names.
-	Never Adopt = "Never"
-	// IfEqual adopts what has the copy's content, metadata and status aside.
-	IfEqual Adopt = "IfEqual"
-)
-
-// Mode is what the rule does.
-type Mode string
-
-const (
-	// Enforce copies.
-	Enforce Mode = "Enforce"
-	// Create makes a copy whenever it is absent, and never changes it.
-	Create Mode = "Create"
-	// Observe only records what would be written.
-	Observe Mode = "Observe"
+	FromHub    = hubv1.SyncFromHub
+	FromRemote = hubv1.SyncFromRemote
+	Mirror     = hubv1.SyncMirror
+	Translated = hubv1.SyncTranslated
+	Enforce    = hubv1.SyncEnforce
+	Create     = hubv1.SyncCreate
+	Observe    = hubv1.SyncObserve
+	Recreate   = hubv1.SyncRecreate
+	Propagate  = hubv1.SyncPropagate
+	Keep       = hubv1.SyncKeep
+	Delete     = hubv1.SyncDelete
+	Never      = hubv1.SyncAdoptNever
+	IfEqual    = hubv1.SyncAdoptIfEqual
 )
 
 // Patch changes copies. Either JSONPatch, or Path and CEL are set.
