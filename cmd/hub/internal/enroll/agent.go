@@ -63,7 +63,7 @@ func (a *Agent) objects(owner, hubKey, server string, makesKey bool) ([]client.O
 		"namespace: clusterfx-agent", "namespace: "+strconv.Quote(a.Namespace),
 		"image: ghcr.io/clusterfx/hub:latest", "image: "+strconv.Quote(image),
 		"--hub=wss://hub.example.com", strconv.Quote("--hub="+a.Hub),
-		"--hub-key=sha256:"+strings.Repeat("0", sha256.Size*2), strconv.Quote("--hub-key="+hubKey), //nolint:mnd // hexadecimal
+		"--hub-key=sha256:"+strings.Repeat("0", sha256.Size*2), strconv.Quote("--hub-key="+hubKey),
 		"--to=kubernetes.default.svc:443", strconv.Quote("--to="+to),
 	).Replace(manifests)))
 	var all []client.Object
