@@ -29,7 +29,7 @@ MODULE  ?= .
 REMOTES ?= 200
 
 .DEFAULT_GOAL := help
-.PHONY: help build controlplane test test-examples test-all test-touched test-cost fuzz vuln test-config mutants e2e-kind bench bench-scale bench-table demo dist release test-release test-versions test-upgrade image push generate fmt lint verify
+.PHONY: help build controlplane test test-examples test-all test-touched test-tunnel test-cost fuzz vuln test-config mutants e2e-kind bench bench-scale bench-table demo dist release test-release test-versions test-upgrade image push generate fmt lint verify
 
 help: ## Print this help.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -72,6 +72,9 @@ test: controlplane ## Show each promise once, at the lowest level that can (ten 
 	@go test -short -race -vet=off -timeout $(TIMEOUT) $(filter-out $(FLEETS),$(ALL))
 	@tools/tested.sh "$(LONGEST) $(filter-out $(shell go list $(LONGEST)),$(FLEETS))" -short -p $(AT_ONCE) -timeout $(TIMEOUT)
 	$(call nested,-short -timeout $(TIMEOUT))
+
+test-tunnel: controlplane ## Run the tests that use hubtest with remotes behind tunnels: hubtest, the modules, entities, objects of the hub.
+	HUBTEST_VIA=Tunnel $(SERVERS) go test -short -vet=off -count 1 -p 1 -timeout $(TIMEOUT) ./hubtest ./modules ./modules/objectsync ./reconcilers/entity/... ./registry/hubobjects
 
 test-examples: controlplane ## Test the Go modules in this repository that are not the main one: examples/dns and others.
 	$(call nested,-short -timeout $(TIMEOUT))

@@ -12,6 +12,7 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fleet/pool"
+	"github.com/clusterfx/clusterfx/internal/tunnel"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -41,7 +42,12 @@ func New(tb testing.TB, opts ...Option) *Hub {
 	if s.options.declaredHubRights {
 		h.restrict()
 	}
-	h.prepareTunnels()
+	if s.options.tunnels {
+		var err error
+		if s.agents, err = tunnel.NewLocal(s.context(), s.hub.direct, s.process.credentialsNamespace()); err != nil {
+			tb.Fatalf("hubtest: %v", err)
+		}
+	}
 	var remotes []*Remote
 	for i, name := range s.options.remotes {
 		remotes = append(remotes, h.addWay(name, ways[i+1]))

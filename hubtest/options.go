@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
+	"os"
 	"slices"
 	"time"
 
@@ -45,7 +46,7 @@ type options struct {
 const defaultPatience = 2 * time.Minute
 
 func newOptions(opts []Option) options {
-	o := options{tunnels: tunnelsWanted()}
+	o := options{tunnels: os.Getenv("HUBTEST_VIA") == string(hubv1.ViaTunnel)} // make test-tunnel
 	for _, opt := range opts {
 		opt(&o)
 	}
@@ -60,6 +61,12 @@ func (o options) roles() []pool.Role {
 // Remotes requests remotes with these names, also of their Clusters. Default: none.
 func Remotes(names ...string) Option {
 	return func(o *options) { o.remotes = append(o.remotes, names...) }
+}
+
+// Tunnels has the hub reach each remote through a tunnel: its Cluster has via: Tunnel, and an agent runs in the test. Default: the
+// hub connects to the remotes.
+func Tunnels() Option {
+	return func(o *options) { o.tunnels = true }
 }
 
 // Modules of the hub. Default: none.

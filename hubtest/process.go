@@ -52,7 +52,7 @@ func (p *process) options(r *run) app.Options {
 	o.Registry.Policy.AllowCIDRs = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	o.Registry.ModuleConfigs = slices.Clone(p.site.options.configs)
 	if a := p.site.agents; a != nil {
-		o.TunnelAddress = a.address
+		o.TunnelAddress = a.Address
 	}
 	for _, change := range p.site.options.hub {
 		change(&o)

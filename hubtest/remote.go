@@ -16,7 +16,6 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
-	"github.com/clusterfx/clusterfx/internal/tunnel"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -34,7 +33,6 @@ type remote struct {
 	users      int               // minted so far
 	credential *fleet.Credential // stored last
 	bySecret   bool              // the hub makes the Cluster from the Secret
-	agent      *tunnel.Key       // nil without an agent
 }
 
 // Name of the remote and of its Cluster.
@@ -63,7 +61,11 @@ func (r *Remote) Register(changes ...func(*hubv1.Cluster)) {
 	if err := r.hub().Create(r.tb.Context(), c); err != nil {
 		r.tb.Fatalf("hubtest: register %s: %v", r.Name(), err)
 	}
-	r.connectAgent(c)
+	if r.site.agents != nil {
+		if err := r.site.agents.Connect(r.tb.Context(), c, r.way.proxy.Addr()); err != nil {
+			r.tb.Fatalf("hubtest: %v", err)
+		}
+	}
 }
 
 // Deregister deletes the Cluster, waits until the hub has removed it, cleanup steps included, and deletes the Secret,

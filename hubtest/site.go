@@ -18,6 +18,7 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/e2e/fleet/pool"
+	"github.com/clusterfx/clusterfx/internal/tunnel"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/rbac"
 )
@@ -29,7 +30,7 @@ type site struct {
 	scheme  *runtime.Scheme
 	process *process
 	hub     *way
-	agents  *agents // nil without tunnels
+	agents  *tunnel.Local // nil without tunnels
 
 	mu      sync.Mutex // held for operations on the fields below
 	ways    []*way
@@ -112,7 +113,7 @@ func (s *site) end() {
 	if err := s.process.stop(); err != nil {
 		s.tb.Errorf("hubtest: stop the hub: %v", err)
 	}
-	s.agents.end()
+	s.agents.Close()
 	s.mu.Lock()
 	ways := slices.Clone(s.ways)
 	s.mu.Unlock()

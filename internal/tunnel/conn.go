@@ -3,12 +3,9 @@
 package tunnel
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -54,26 +51,6 @@ func cleartext() *http.Protocols { // HTTP/2 without a TLS of its own: that is b
 // outer is a WebSocket as a connection of bytes. It ends with ctx.
 func outer(ctx context.Context, ws *websocket.Conn) net.Conn {
 	return &cutConn{Conn: websocket.NetConn(ctx, ws, websocket.MessageBinary), cut: ws.CloseNow}
-}
-
-// slim has small buffers for a WebSocket, which are there as long as the connection. What is larger goes past them.
-type slim struct{ http.ResponseWriter }
-
-const slimBuffer = 512
-
-// Hijack is of a http.Hijacker.
-func (s *slim) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	conn, large, err := http.NewResponseController(s.ResponseWriter).Hijack()
-	if err != nil {
-		return nil, nil, err
-	}
-	ahead, _ := large.Peek(large.Reader.Buffered()) // what came before the response
-	in := bufio.NewReaderSize(io.MultiReader(bytes.NewReader(ahead), conn), slimBuffer)
-	if _, err := in.Peek(len(ahead)); err != nil {
-		_ = conn.Close()
-		return nil, nil, fmt.Errorf("take over the connection: %w", err)
-	}
-	return conn, bufio.NewReadWriter(in, bufio.NewWriterSize(conn, slimBuffer)), nil
 }
 
 // inner hides that it is TLS, since net/http would negotiate by itself, and ends without the last words of TLS, which could block.

@@ -177,7 +177,7 @@ func (h *Hub) accept(ctx context.Context, w http.ResponseWriter, r *http.Request
 		http.Error(w, "the hub has no key yet", http.StatusServiceUnavailable)
 		return nil, err
 	}
-	ws, err := websocket.Accept(&slim{w}, r, &websocket.AcceptOptions{CompressionMode: websocket.CompressionDisabled})
+	ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{CompressionMode: websocket.CompressionDisabled})
 	if err != nil {
 		return nil, fmt.Errorf("accept a WebSocket: %w", err)
 	}

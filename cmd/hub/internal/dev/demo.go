@@ -21,6 +21,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/internal/tunnel"
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 )
 
@@ -44,7 +45,7 @@ type demo struct {
 	running  *running   // the hub, once it was started
 	started  []*replica // of the hub, none if it runs in this process
 
-	agents agents // of --tunnel
+	agents *tunnel.Local // of --tunnel
 
 	natsServer *server.Server // nil without --nats
 	natsURL    string
@@ -153,7 +154,7 @@ func (d *demo) cleanUp(ctx context.Context, why error) error {
 		d.terminal.Step("stopping the hub")
 		d.running.stop()
 	}
-	d.agents.stop()
+	d.agents.Close()
 	d.stopNATS()
 	if d.fleet != nil {
 		d.terminal.Step("stopping the clusters")

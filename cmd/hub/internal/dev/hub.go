@@ -43,9 +43,13 @@ func (d *demo) startHub(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	r := &running{cancel: cancel, done: make(chan struct{})}
+	at := Addresses{NATS: d.natsURL}
+	if d.agents != nil {
+		at.Tunnel = d.agents.Address
+	}
 	go func() {
 		defer close(r.done)
-		r.err = d.prepared.Run(ctx, account.Config(), Addresses{NATS: d.natsURL, Tunnel: d.agents.address})
+		r.err = d.prepared.Run(ctx, account.Config(), at)
 	}()
 	d.running = r
 	return nil

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,23 +14,26 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/internal/tunnel"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/rbac"
 )
 
 // register creates a labelled Secret for each remote, of which the hub makes a Cluster.
 func (d *demo) register(ctx context.Context) error {
-	if err := d.prepareTunnels(ctx); err != nil {
-		return fmt.Errorf("prepare tunnels: %w", err)
-	}
 	how := "by Secret"
 	if d.tunnel {
 		how = "through tunnels"
+		var err error
+		if d.agents, err = tunnel.NewLocal(ctx, d.client, hubv1.DefaultNamespace); err != nil {
+			return err
+		}
 	}
 	d.terminal.Step("registering %s %s", number(len(d.remotes), "cluster"), how)
 	for _, r := range d.remotes {
@@ -58,6 +62,23 @@ func (d *demo) register(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// registerTunnel creates the Cluster of a Secret, and runs its agent.
+func (d *demo) registerTunnel(ctx context.Context, r remote, secret *corev1.Secret) error {
+	secret.Labels, secret.Annotations = nil, nil // The Cluster is not made from it.
+	c := &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: r.Name(), Labels: r.labels()}}
+	c.Spec.KubeconfigSecretRef.Name, c.Spec.Via = secret.Name, hubv1.ViaTunnel
+	for _, one := range []client.Object{secret, c} {
+		if err := d.client.Create(ctx, one); err != nil {
+			return fmt.Errorf("register %s: %w", r.Name(), err)
+		}
+	}
+	server, err := url.Parse(r.Server())
+	if err != nil {
+		return err
+	}
+	return d.agents.Connect(ctx, c, server.Host)
 }
 
 const (

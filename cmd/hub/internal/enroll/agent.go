@@ -3,14 +3,16 @@
 package enroll
 
 import (
-	"bytes"
+	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -52,11 +54,18 @@ func (a *Agent) objects(owner, hubKey, server string, makesKey bool) ([]client.O
 	if err != nil {
 		return nil, err
 	}
-	manifests := [][]byte{config.Agent}
+	manifests := string(config.Agent)
 	if makesKey {
-		manifests = append(manifests, []byte("\n---\n"), config.AgentKey)
+		manifests += "\n---\n" + string(config.AgentKey)
 	}
-	decoder := utilyaml.NewYAMLToJSONDecoder(bytes.NewReader(bytes.Join(manifests, nil)))
+	image := cmp.Or(a.Image, "ghcr.io/clusterfx/hub:latest")
+	decoder := utilyaml.NewYAMLToJSONDecoder(strings.NewReader(strings.NewReplacer(
+		"namespace: clusterfx-agent", "namespace: "+strconv.Quote(a.Namespace),
+		"image: ghcr.io/clusterfx/hub:latest", "image: "+strconv.Quote(image),
+		"--hub=wss://hub.example.com", strconv.Quote("--hub="+a.Hub),
+		"--hub-key=sha256:"+strings.Repeat("0", sha256.Size*2), strconv.Quote("--hub-key="+hubKey),
+		"--to=kubernetes.default.svc:443", strconv.Quote("--to="+to),
+	).Replace(manifests)))
 	var all []client.Object
 	for {
 		object := &unstructured.Unstructured{}
@@ -64,57 +73,18 @@ func (a *Agent) objects(owner, hubKey, server string, makesKey bool) ([]client.O
 		if errors.Is(err, io.EOF) {
 			return all, nil
 		}
-		if err == nil {
-			err = a.change(object, owner, []any{"agent", "--hub=" + a.Hub, "--hub-key=" + hubKey, "--to=" + to, "--key-file=/etc/clusterfx/" + agentKeyFile})
-		}
 		if err != nil {
 			return nil, fmt.Errorf("read the manifests of the agent: %w", err)
 		}
+		if object.GetKind() == "Namespace" {
+			object.SetName(a.Namespace)
+		}
+		labels := object.GetLabels()
+		labels[labelManagedBy] = managedBy
+		object.SetLabels(labels)
+		object.SetAnnotations(map[string]string{annotationOwner: owner})
 		all = append(all, object)
 	}
-}
-
-func (a *Agent) change(object *unstructured.Unstructured, owner string, args []any) error {
-	object.SetAnnotations(map[string]string{annotationOwner: owner})
-	object.SetLabels(withLabel(object.GetLabels(), labelManagedBy, managedBy))
-	switch object.GetKind() {
-	case "Namespace":
-		object.SetName(a.Namespace)
-		return nil
-	case "RoleBinding":
-		subjects, _, err := unstructured.NestedSlice(object.Object, "subjects")
-		if err != nil || len(subjects) != 1 {
-			return errors.Join(err, errors.New("a RoleBinding without one subject"))
-		}
-		if subject, ok := subjects[0].(map[string]any); ok {
-			subject["namespace"] = a.Namespace
-		}
-		if err := unstructured.SetNestedSlice(object.Object, subjects, "subjects"); err != nil {
-			return err
-		}
-	}
-	object.SetNamespace(a.Namespace)
-	path := []string{"spec", "template", "spec", "containers"}
-	containers, found, err := unstructured.NestedSlice(object.Object, path...)
-	if err != nil || !found {
-		return err
-	}
-	container, _ := containers[0].(map[string]any)
-	if a.Image != "" {
-		container["image"] = a.Image
-	}
-	if object.GetKind() == "Deployment" {
-		container["args"] = args
-	}
-	return unstructured.SetNestedSlice(object.Object, containers, path...)
-}
-
-func withLabel(labels map[string]string, key, value string) map[string]string {
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[key] = value
-	return labels
 }
 
 func hostPort(server string) (string, error) {
@@ -122,11 +92,7 @@ func hostPort(server string) (string, error) {
 	if err != nil || u.Hostname() == "" {
 		return "", fmt.Errorf("--cluster-server=%q: use https://host:port", server)
 	}
-	port := u.Port()
-	if port == "" {
-		port = "443"
-	}
-	return net.JoinHostPort(u.Hostname(), port), nil
+	return net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "443")), nil
 }
 
 func (a *Agent) rights() []access.Right {
