@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -245,4 +246,37 @@ func TestRehearse_ExitStatus(t *testing.T) {
 	testkit.Equal(t, len(report.Changes), 2, "changes")
 	testkit.Equal(t, report.Clusters, []string{"oslo"}, "Clusters")
 	a.expectNoWrite(t)
+}
+
+// Promise: deregister removes the account of rehearsals with all that belongs to it, and its policy last.
+func TestDeregister_Rehearsal(t *testing.T) {
+	t.Parallel()
+	a := newAudited(t, "oslo")
+	remote := "--cluster-kubeconfig=" + fileOf(t, a.remotes[0].Kubeconfig())
+	for _, args := range [][]string{
+		{"register", "bergen", "--yes", "--wait=false", remote}, {"register", "bergen", "--rehearsal", "--yes", remote}, {"deregister", "bergen", "--yes", remote},
+	} {
+		code, out, problems := a.execute(t, nil, args...)
+		testkit.Equal(t, code, 0, strings.Join(args, " ")+": "+out+problems)
+	}
+	for _, list := range []client.ObjectList{
+		&corev1.ServiceAccountList{}, &rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{}, &rbacv1.RoleList{}, &rbacv1.RoleBindingList{},
+		&admissionv1.ValidatingAdmissionPolicyList{}, &admissionv1.ValidatingAdmissionPolicyBindingList{},
+	} {
+		must(t, a.client["oslo"].List(t.Context(), list))
+		must(t, eachItem(list, func(o client.Object) {
+			if strings.Contains(o.GetName(), "bergen") {
+				t.Errorf("%T %s is left in the remote", o, o.GetName())
+			}
+		}))
+	}
+	var last string
+	events, err := a.remotes[0].AuditEvents(fleet.AuditEvent.Writes)
+	must(t, err)
+	for _, e := range events {
+		if e.Verb == "delete" && strings.Contains(e.Object.Name, "bergen-rehearsal") {
+			last = e.Object.Resource
+		}
+	}
+	testkit.Equal(t, last, "validatingadmissionpolicies", "what was deleted last")
 }
