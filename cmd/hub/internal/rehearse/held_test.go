@@ -214,7 +214,7 @@ func (a *audited) expectHeld(t *testing.T, config *rest.Config) {
 // what -o json prints.
 func TestRehearse_ExitStatus(t *testing.T) {
 	t.Parallel()
-	a := newAudited(t, "oslo")
+	a := newAudited(t, "oslo", "rome")
 	a.fill(t, "oslo")
 	rests := module("rests", func(context.Context, registry.Remote) error { return nil })
 	hangs := module("hangs", func(ctx context.Context, _ registry.Remote) error {
@@ -232,26 +232,27 @@ func TestRehearse_ExitStatus(t *testing.T) {
 		{hangs, []string{"--trust-observe", "--for=3s"}, rehearse.Unknown, "could not be told"},
 		{rests, nil, rehearse.Unknown, "may get the Secrets of the hub"},
 	} {
-		args := append([]string{"rehearse", "--quiet=1s", "--allow-cidr=127.0.0.0/8"}, row.args...)
+		args := append([]string{"rehearse", "-l", "name=oslo", "--quiet=1s", "--allow-cidr=127.0.0.0/8"}, row.args...)
 		code, out, problems := a.execute(t, []registry.Module{row.module}, args...)
 		testkit.Equal(t, code, int(row.want), strings.Join(args, " ")+": "+out+problems)
 		if !strings.Contains(out+problems, row.says) {
 			t.Errorf("%q is not in %s%s", row.says, out, problems)
 		}
 	}
-	code, out, problems := a.execute(t, []registry.Module{writer()}, "rehearse", "--quiet=1s", "--allow-cidr=127.0.0.0/8", "--trust-observe", "-o", "json")
+	code, out, problems := a.execute(t, []registry.Module{writer()}, "rehearse", "--max=1", "--quiet=1s", "--allow-cidr=127.0.0.0/8", "--trust-observe", "-o", "json")
 	var report rehearse.Report
 	must(t, json.Unmarshal([]byte(out), &report))
 	testkit.Equal(t, code, int(rehearse.Differs), problems)
 	testkit.Equal(t, len(report.Changes), 2, "changes")
 	testkit.Equal(t, report.Clusters, []string{"oslo"}, "Clusters")
 	a.expectNoWrite(t)
+	t.Run("unsettled", a.expectUnsettled)
+	t.Run("interrupted", a.expectInterrupted)
+	t.Run("deregistered", a.expectDeregistered)
 }
 
-// Promise: deregister removes the account of rehearsals with all that belongs to it, and its policy last.
-func TestDeregister_Rehearsal(t *testing.T) {
-	t.Parallel()
-	a := newAudited(t, "oslo")
+// The command deregister removes the account of rehearsals with all that belongs to it, and its policy last.
+func (a *audited) expectDeregistered(t *testing.T) {
 	remote := "--cluster-kubeconfig=" + fileOf(t, a.remotes[0].Kubeconfig())
 	for _, args := range [][]string{
 		{"register", "bergen", "--yes", "--wait=false", remote}, {"register", "bergen", "--rehearsal", "--yes", remote}, {"deregister", "bergen", "--yes", remote},
