@@ -50,7 +50,7 @@ func TestRecorder_Bounds(t *testing.T) {
 		}
 		return api(r)
 	})
-	rec := newRecorder("oslo", false)
+	rec := newRecorder("oslo", false, nil)
 	for i := range 10 {
 		send(t, rec.over(count), http.MethodPatch, "/one", fmt.Sprintf(`{"data":{"n":"%d"}}`, i))
 		send(t, rec.over(count), http.MethodPatch, "/one", fmt.Sprintf(`{"data":{"n":"%d"}}`, i/100))
@@ -62,7 +62,7 @@ func TestRecorder_Bounds(t *testing.T) {
 		send(t, rec.over(count), http.MethodPatch, "/two", `{"data":{"n":"1"}}`)
 	}
 	testkit.Equal(t, sent, maxOfObject, "writes of one object that were sent")
-	sent, rec = 0, newRecorder("oslo", false)
+	sent, rec = 0, newRecorder("oslo", false, nil)
 	for i := range maxOfApp + 100 {
 		send(t, rec.over(count), http.MethodPost, "", fmt.Sprintf(`{"metadata":{"generateName":"x","labels":{"n":"%d"},"ownerReferences":[{"kind":"Pod","name":"p-%d"}]}}`, i, i))
 	}

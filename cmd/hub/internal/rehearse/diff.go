@@ -65,14 +65,15 @@ func named(path string, list []any) map[string]any {
 			element, _ := one.(map[string]any)
 			name, _ := element[by].(string)
 			if by == "manager" { // A manager has several elements, and their times are heartbeats.
-				name = fmt.Sprint(name, " ", element["operation"], " ", element["subresource"])
+				sub, _ := element["subresource"].(string)
+				name = strings.TrimSpace(fmt.Sprint(name, " ", element["operation"], " ", sub))
 				one = text(element["fieldsV1"])
 			}
 			if name != "" {
 				found["["+by+"="+name+"]"] = one
 			}
 		}
-		if len(found) == len(list) {
+		if len(found) == len(list) || path == managedFields {
 			return found
 		}
 	}

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/rehearse"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/deletes"
@@ -175,6 +176,7 @@ func (a *audited) fill(t *testing.T, names ...string) {
 
 // Promise: a rehearsal says of each misbehaving module what is wrong, in the clusters where it is, and writes nothing.
 func TestRun_Misbehaving(t *testing.T) {
+	fleettest.Slow(t, "./cmd/hub/internal/rehearse TestDocs_Rehearsal")
 	t.Parallel()
 	a := newAudited(t, "oslo", "rome")
 	a.fill(t, "oslo", "rome")

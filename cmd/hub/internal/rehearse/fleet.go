@@ -29,6 +29,7 @@ type subject struct {
 	name      string
 	desired   state.Desired
 	transport *kubeconfig.Transport
+	recorders []*recorder
 	repeated  time.Time // when its controllers began to do everything again
 }
 
@@ -46,40 +47,40 @@ func (r *rehearsal) choose(ctx context.Context) error {
 		}
 		r.clusters = append(r.clusters, s)
 	}
-	for _, s := range r.unheld(ctx) {
+	unheld := r.unheld(ctx)
+	r.clusters = slices.DeleteFunc(r.clusters, func(s *subject) bool {
+		why := unheld[s]
+		if why == nil {
+			return false
+		}
 		s.transport.Close()
-		r.clusters = slices.DeleteFunc(r.clusters, func(one *subject) bool { return one == s })
-	}
+		class := NotRunning // It cannot be asked.
+		if errors.Is(why, ErrNotHeld) {
+			class = NotHeld
+		}
+		r.find(Finding{Cluster: s.name, Class: class, Detail: why.Error()})
+		return true
+	})
 	return nil
 }
 
 // atOnce is how many remotes are asked at the same time.
 const atOnce = 16
 
-// unheld finds the remotes whose policy is not in force, or cannot be asked for.
-func (r *rehearsal) unheld(ctx context.Context) (all []*subject) {
-	if r.Trust {
-		return nil
-	}
+// unheld returns why it cannot be said of remotes that the policy is in force.
+func (r *rehearsal) unheld(ctx context.Context) map[*subject]error {
+	all := map[*subject]error{}
 	var group errgroup.Group
 	group.SetLimit(atOnce)
 	for _, s := range r.clusters {
-		if s.desired.Paused {
-			continue // It was one of them before.
+		if r.Trust || s.desired.Paused {
+			continue
 		}
 		group.Go(func() error {
 			why := Held(ctx, s.transport, s.desired.Endpoint.Server)
-			if why == nil || ctx.Err() != nil {
-				return nil
-			}
-			class := NotRunning
-			if errors.Is(why, ErrNotHeld) {
-				class = NotHeld
-			}
-			r.find(Finding{Cluster: s.name, Class: class, Detail: why.Error()})
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			all = append(all, s)
+			all[s] = why
 			return nil
 		})
 	}
@@ -132,7 +133,10 @@ func (r *rehearsal) subject(ctx context.Context, c *hubv1.Cluster) (*subject, er
 	if err != nil {
 		return nil, fmt.Errorf("read the kubeconfig in Secret %s: %w", key, err)
 	}
-	return &subject{name: c.Name, desired: desired, transport: transport}, nil
+	return &subject{
+		name: c.Name, desired: desired, transport: transport,
+		recorders: []*recorder{newRecorder(c.Name, true, r.live), newRecorder(c.Name, false, transport)},
+	}, nil
 }
 
 func (r *rehearsal) secretsNamespace() string {

@@ -72,18 +72,20 @@ func newAudited(t *testing.T, names ...string) *audited {
 // expectNoWrite fails if the rehearsal has sent a request that could change something, or was told to wait.
 func (a *audited) expectNoWrite(t *testing.T) {
 	t.Helper()
+	asked := 0
 	for _, c := range append(a.remotes, a.hub) {
 		events, err := c.AuditEvents(fleet.ByAgent("clusterfx/rehearsal"))
 		must(t, err)
-		if len(events) == 0 {
-			t.Errorf("%s: nothing was asked", c.Name())
-		}
+		asked += len(events)
 		for _, e := range events {
 			isReview := strings.HasSuffix(e.Object.Resource, "reviews")
 			if e.Response.Code == 429 || e.Response.Code == 409 || e.Writes() && !isReview && !strings.Contains(e.RequestURI, "dryRun=All") {
 				t.Errorf("%s: %s", c.Name(), e)
 			}
 		}
+	}
+	if asked < len(a.remotes) {
+		t.Error("nothing was asked")
 	}
 }
 

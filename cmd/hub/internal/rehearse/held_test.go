@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -213,7 +214,7 @@ func (a *audited) expectHeld(t *testing.T, config *rest.Config) {
 // what -o json prints.
 func TestRehearse_ExitStatus(t *testing.T) {
 	t.Parallel()
-	a := newAudited(t, "oslo")
+	a := newAudited(t, "oslo", "rome")
 	a.fill(t, "oslo")
 	rests := module("rests", func(context.Context, registry.Remote) error { return nil })
 	hangs := module("hangs", func(ctx context.Context, _ registry.Remote) error {
@@ -231,18 +232,52 @@ func TestRehearse_ExitStatus(t *testing.T) {
 		{hangs, []string{"--trust-observe", "--for=3s"}, rehearse.Unknown, "could not be told"},
 		{rests, nil, rehearse.Unknown, "may get the Secrets of the hub"},
 	} {
-		args := append([]string{"rehearse", "--quiet=1s", "--allow-cidr=127.0.0.0/8"}, row.args...)
+		args := append([]string{"rehearse", "-l", "name=oslo", "--quiet=1s", "--allow-cidr=127.0.0.0/8"}, row.args...)
 		code, out, problems := a.execute(t, []registry.Module{row.module}, args...)
 		testkit.Equal(t, code, int(row.want), strings.Join(args, " ")+": "+out+problems)
 		if !strings.Contains(out+problems, row.says) {
 			t.Errorf("%q is not in %s%s", row.says, out, problems)
 		}
 	}
-	code, out, problems := a.execute(t, []registry.Module{writer()}, "rehearse", "--quiet=1s", "--allow-cidr=127.0.0.0/8", "--trust-observe", "-o", "json")
+	code, out, problems := a.execute(t, []registry.Module{writer()}, "rehearse", "--max=1", "--quiet=1s", "--allow-cidr=127.0.0.0/8", "--trust-observe", "-o", "json")
 	var report rehearse.Report
 	must(t, json.Unmarshal([]byte(out), &report))
 	testkit.Equal(t, code, int(rehearse.Differs), problems)
 	testkit.Equal(t, len(report.Changes), 2, "changes")
 	testkit.Equal(t, report.Clusters, []string{"oslo"}, "Clusters")
 	a.expectNoWrite(t)
+	t.Run("unsettled", a.expectUnsettled)
+	t.Run("interrupted", a.expectInterrupted)
+	t.Run("deregistered", a.expectDeregistered)
+}
+
+// The command deregister removes the account of rehearsals with all that belongs to it, and its policy last.
+func (a *audited) expectDeregistered(t *testing.T) {
+	remote := "--cluster-kubeconfig=" + fileOf(t, a.remotes[0].Kubeconfig())
+	for _, args := range [][]string{
+		{"register", "bergen", "--yes", "--wait=false", remote}, {"register", "bergen", "--rehearsal", "--yes", remote}, {"deregister", "bergen", "--yes", remote},
+	} {
+		code, out, problems := a.execute(t, nil, args...)
+		testkit.Equal(t, code, 0, strings.Join(args, " ")+": "+out+problems)
+	}
+	for _, list := range []client.ObjectList{
+		&corev1.ServiceAccountList{}, &rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{}, &rbacv1.RoleList{}, &rbacv1.RoleBindingList{},
+		&admissionv1.ValidatingAdmissionPolicyList{}, &admissionv1.ValidatingAdmissionPolicyBindingList{},
+	} {
+		must(t, a.client["oslo"].List(t.Context(), list))
+		must(t, eachItem(list, func(o client.Object) {
+			if strings.Contains(o.GetName(), "bergen") {
+				t.Errorf("%T %s is left in the remote", o, o.GetName())
+			}
+		}))
+	}
+	var last string
+	events, err := a.remotes[0].AuditEvents(fleet.AuditEvent.Writes)
+	must(t, err)
+	for _, e := range events {
+		if e.Verb == "delete" && strings.Contains(e.Object.Name, "bergen-rehearsal") {
+			last = e.Object.Resource
+		}
+	}
+	testkit.Equal(t, last, "validatingadmissionpolicies", "what was deleted last")
 }

@@ -79,31 +79,38 @@ type Load struct {
 	Running   float64 `json:"running"`
 }
 
-// load compares with the metrics in a file.
-func (r *rehearsal) load(file string) ([]Load, error) {
+// metricsIn reads a file with metrics.
+func metricsIn(file string) (map[string]*dto.MetricFamily, error) {
+	if file == "" {
+		return nil, nil //nolint:nilnil // There is none.
+	}
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
 	parser := expfmt.NewTextParser(model.UTF8Validation)
-	running, err := parser.TextToMetricFamilies(bytes.NewReader(text))
+	all, err := parser.TextToMetricFamilies(bytes.NewReader(text))
 	if err != nil {
 		return nil, fmt.Errorf("%s has no metrics: %w", file, err)
 	}
-	here, err := prometheus.Gatherers{r.metrics, ctrlmetrics.Registry}.Gather()
-	if err != nil {
-		return nil, fmt.Errorf("read the metrics of the rehearsal: %w", err)
+	return all, nil
+}
+
+// load compares with the running hub, if its metrics are known.
+func (r *rehearsal) load() (all []Load) {
+	if r.running == nil {
+		return nil
 	}
-	var all []Load
+	here, _ := prometheus.Gatherers{r.metrics, ctrlmetrics.Registry}.Gather() // What there is beside an error will do.
 	for _, family := range here {
-		rehearsed, other := figures(family), figures(running[family.GetName()])
+		rehearsed, other := figures(family), figures(r.running[family.GetName()])
 		for of, n := range rehearsed {
 			of.Rehearsed, of.Running = n, other[of]
 			all = append(all, of)
 		}
 	}
 	slices.SortFunc(all, func(a, b Load) int { return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.What, b.What)) })
-	return all, nil
+	return all
 }
 
 // figures returns the sums of a family by Cluster and kind or verb.

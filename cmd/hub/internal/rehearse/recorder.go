@@ -35,9 +35,9 @@ type recorder struct {
 	latest   time.Time // when a write came that was not a repetition
 }
 
-func newRecorder(cluster string, inHub bool) *recorder {
+func newRecorder(cluster string, inHub bool, live http.RoundTripper) *recorder {
 	return &recorder{
-		cluster: cluster, inHub: inHub, objects: map[key]*object{}, made: map[string]bool{}, uids: map[string]string{}, findings: map[Finding]bool{},
+		cluster: cluster, inHub: inHub, live: live, objects: map[key]*object{}, made: map[string]bool{}, uids: map[string]string{}, findings: map[Finding]bool{},
 	}
 }
 

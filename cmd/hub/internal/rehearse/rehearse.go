@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -51,50 +52,59 @@ type rehearsal struct {
 	hub     client.Client
 	live    http.RoundTripper // to the hub
 	metrics *prometheus.Registry
+	running map[string]*dto.MetricFamily // of the running hub, or nil
 
 	id           string           // the value of the label of all its goroutines
 	failedBefore map[part]float64 // errors of modules until their second round
 
-	mu        sync.Mutex // protects the fields
-	recorders map[string]*recorder
-	clusters  []*subject
-	findings  []Finding
+	clusters []*subject
+	hubParts *subject // has no name
+
+	mu       sync.Mutex // protects findings
+	findings []Finding
 }
 
 // Run rehearses, and returns the report, also when ctx ends before.
 func Run(ctx context.Context, o Options) (*Report, error) {
-	r := &rehearsal{Options: o, id: rand.Text(), findings: []Finding{}, recorders: map[string]*recorder{}, metrics: prometheus.NewRegistry(), failedBefore: map[part]float64{}}
+	r := &rehearsal{
+		Options: o, id: rand.Text(), metrics: prometheus.NewRegistry(), failedBefore: map[part]float64{}, findings: []Finding{},
+	}
 	if r.Progress == nil {
 		r.Progress = func(string, ...any) {}
 	}
-	if err := r.connect(); err != nil {
+	var err error
+	if r.running, err = metricsIn(o.Against); err != nil {
+		return nil, err
+	}
+	if err = r.connect(); err != nil {
 		return nil, err
 	}
 	r.Hub.Modules = slices.DeleteFunc(slices.Clone(o.Hub.Modules), r.isOutside)
 	if !r.Trust {
-		if err := r.holdHub(ctx); err != nil {
+		if err = r.holdHub(ctx); err != nil {
 			return nil, err
 		}
 	}
-	if err := r.choose(ctx); err != nil {
+	if err = r.choose(ctx); err != nil {
 		return nil, err
 	}
 	defer r.disconnect()
 	r.Progress("rehearsing %s with %s", count(len(r.clusters), "Cluster"), count(len(r.Hub.Modules), "module"))
 	ctx = pprof.WithLabels(ctx, pprof.Labels(label, r.id))
 	report := r.begin()
-	err := process.Rehearse(ctx, r.hubOptions(), process.Rehearsal{
+	err = process.Rehearse(ctx, r.hubOptions(), process.Rehearsal{
 		Registry:   &registry.Rehearsal{Hub: r.transport(true)},
 		Middleware: registry.Middleware{Name: "rehearse", Order: math.MaxInt, Client: halved, Transport: r.transport(false)},
 		Run: func(ctx context.Context, remotes *registry.Registry) error {
 			r.play(ctx, remotes)
 			ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
 			defer cancel()
-			return r.finish(ending, remotes, report)
+			r.finish(ending, remotes, report)
+			return nil
 		},
 	})
 	r.leaks(context.WithoutCancel(ctx))
-	for _, rec := range r.all() {
+	for _, rec := range r.recorders() {
 		rec.mu.Lock()
 		r.findings = slices.AppendSeq(r.findings, maps.Keys(rec.findings))
 		rec.mu.Unlock()
@@ -122,6 +132,7 @@ func (r *rehearsal) connect() error {
 	if r.live, err = rest.TransportFor(r.Hub.Config); err != nil {
 		return fmt.Errorf("build the transport to the hub: %w", err)
 	}
+	r.hubParts = &subject{recorders: []*recorder{newRecorder("", true, r.live)}}
 	r.hub, err = client.New(r.Hub.Config, client.Options{Scheme: scheme})
 	return err
 }
@@ -148,24 +159,21 @@ func halved(limits state.ClientLimits) state.ClientLimits {
 
 func (r *rehearsal) transport(inHub bool) func(registry.ClusterName, http.RoundTripper) http.RoundTripper {
 	return func(of registry.ClusterName, next http.RoundTripper) http.RoundTripper {
-		return r.recorder(string(of), inHub).over(next)
+		for _, rec := range r.recorders() {
+			if rec.cluster == string(of) && rec.inHub == inHub {
+				return rec.over(next)
+			}
+		}
+		return registry.DryOnly(next) // There is no such app.
 	}
 }
 
-func (r *rehearsal) recorder(cluster string, inHub bool) *recorder {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	of := place(cluster, inHub)
-	rec := r.recorders[of]
-	if rec == nil {
-		rec = newRecorder(cluster, inHub)
-		r.recorders[of] = rec
-		if rec.live = r.live; !inHub {
-			i := slices.IndexFunc(r.clusters, func(s *subject) bool { return s.name == cluster })
-			rec.live = r.clusters[i].transport
-		}
+func (r *rehearsal) recorders() []*recorder {
+	all := slices.Clone(r.hubParts.recorders)
+	for _, s := range r.clusters {
+		all = append(all, s.recorders...)
 	}
-	return rec
+	return all
 }
 
 func (r *rehearsal) find(f Finding) {

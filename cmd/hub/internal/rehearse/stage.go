@@ -7,7 +7,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"slices"
 	"time"
@@ -30,11 +29,11 @@ const (
 	leakTimeout = 5 * time.Second // for goroutines to end after their app
 )
 
-// play returns when all apps are at rest or have failed, at the end of the time, or with ctx. That of all hub parts has no name.
+// play returns when all apps, and hub parts, are at rest or have failed, at the end of the time, or with ctx.
 func (r *rehearsal) play(ctx context.Context, remotes *registry.Registry) {
 	ctx, cancel := context.WithTimeout(ctx, r.For)
 	defer cancel()
-	apps := []*subject{{}}
+	apps := []*subject{r.hubParts}
 	for _, s := range r.clusters {
 		if err := remotes.Ensure(registry.ClusterName(s.name), s.desired); err != nil {
 			r.find(Finding{Cluster: s.name, Class: NotRunning, Detail: err.Error()})
@@ -70,7 +69,7 @@ func (r *rehearsal) play(ctx context.Context, remotes *registry.Registry) {
 func (r *rehearsal) isOver(s *subject, remotes *registry.Registry) bool {
 	name := registry.ClusterName(s.name)
 	runs, failed := isRunning(s.name, remotes)
-	latest := r.latest(s.name)
+	latest := s.latest()
 	switch {
 	case failed != "":
 		r.find(Finding{Cluster: s.name, Class: NotRunning, Detail: failed})
@@ -105,9 +104,8 @@ func isRunning(name string, remotes *registry.Registry) (runs bool, failed strin
 	return info.State == state.StateReady, ""
 }
 
-func (r *rehearsal) latest(name string) (latest time.Time) {
-	for _, inHub := range []bool{name == "", true} {
-		rec := r.recorder(name, inHub)
+func (s *subject) latest() (latest time.Time) {
+	for _, rec := range s.recorders {
 		rec.mu.Lock()
 		if rec.latest.After(latest) {
 			latest = rec.latest
@@ -135,9 +133,12 @@ func (r *rehearsal) unfinished(s *subject, remotes *registry.Registry) {
 
 // isHeld ends the apps of remotes whose policy is no longer in force, without a cleanup step, and reports whether that of the hub is.
 func (r *rehearsal) isHeld(ctx context.Context, remotes *registry.Registry) bool {
-	for _, s := range r.unheld(ctx) {
-		s.desired.Paused = true
-		_ = remotes.Ensure(registry.ClusterName(s.name), s.desired) // It fails only at the end.
+	for s, why := range r.unheld(ctx) {
+		if errors.Is(why, ErrNotHeld) {
+			r.find(Finding{Cluster: s.name, Class: NotHeld, Detail: why.Error()})
+			s.desired.Paused = true
+			_ = remotes.Ensure(registry.ClusterName(s.name), s.desired) // It fails only at the end.
+		}
 	}
 	if r.Trust {
 		return true
@@ -148,12 +149,6 @@ func (r *rehearsal) isHeld(ctx context.Context, remotes *registry.Registry) bool
 		r.find(Finding{InHub: true, Class: NotHeld, Detail: why.Error()})
 	}
 	return isHeld
-}
-
-func (r *rehearsal) all() []*recorder {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Collect(maps.Values(r.recorders))
 }
 
 // leaks finds goroutines that go on after the end of their app.
@@ -195,12 +190,12 @@ func (r *rehearsal) configuration() string {
 }
 
 // finish reads what was wanted again while the apps still run.
-func (r *rehearsal) finish(ctx context.Context, remotes *registry.Registry, report *Report) error {
+func (r *rehearsal) finish(ctx context.Context, remotes *registry.Registry, report *Report) {
 	r.notRunning(remotes)
 	r.outcomes()
 	var group errgroup.Group
 	group.SetLimit(atOnce)
-	for _, rec := range r.all() {
+	for _, rec := range r.recorders() {
 		group.Go(func() error {
 			changes := rec.effective(ctx)
 			r.mu.Lock()
@@ -209,12 +204,9 @@ func (r *rehearsal) finish(ctx context.Context, remotes *registry.Registry, repo
 			return nil
 		})
 	}
-	err := group.Wait()
-	if r.Against != "" {
-		report.Load, err = r.load(r.Against)
-	}
+	_ = group.Wait() // No function returns an error.
+	report.Load = r.load()
 	r.holdsOf(report.Changes, remotes)
-	return err
 }
 
 // notRunning finds modules that do not run here and do in the running hub, and hub parts that do not run.

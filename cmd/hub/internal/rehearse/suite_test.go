@@ -61,5 +61,3 @@ func printed(t *testing.T, report *rehearse.Report) string {
 	must(t, report.Print(&out))
 	return out.String()
 }
-
-func anything() error { return nil }

@@ -9,15 +9,15 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/labels"
+
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/rehearse"
 	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
 // A module that hangs, or that creates other objects again and again, does not keep the others from a report.
-func TestRun_Unsettled(t *testing.T) {
-	t.Parallel()
-	a := newAudited(t, "oslo", "rome")
+func (a *audited) expectUnsettled(t *testing.T) {
 	o := options(a.hub.Config(),
 		module("hangs", func(ctx context.Context, p registry.Remote) error {
 			if p.Name == "rome" {
@@ -46,9 +46,7 @@ func TestRun_Unsettled(t *testing.T) {
 }
 
 // An interrupted rehearsal reports what there is.
-func TestRun_Interrupted(t *testing.T) {
-	t.Parallel()
-	a := newAudited(t, "oslo")
+func (a *audited) expectInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	o := options(a.hub.Config(), module("interrupts", func(ctx context.Context, p registry.Remote) error {
@@ -56,6 +54,7 @@ func TestRun_Interrupted(t *testing.T) {
 		cancel()
 		return err
 	}))
+	o.Selector = labels.SelectorFromSet(labels.Set{"name": "oslo"})
 	report, err := rehearse.Run(ctx, o)
 	must(t, err)
 	testkit.Equal(t, changes(report, "interrupts"), []string{"oslo: create configmaps default/one"}, "changes")
