@@ -12,7 +12,6 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fleet/pool"
-	"github.com/clusterfx/clusterfx/internal/tunnel"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -43,10 +42,7 @@ func New(tb testing.TB, opts ...Option) *Hub {
 		h.restrict()
 	}
 	if s.options.tunnels {
-		var err error
-		if s.agents, err = tunnel.NewLocal(s.context(), s.hub.direct, s.process.credentialsNamespace()); err != nil {
-			tb.Fatalf("hubtest: %v", err)
-		}
+		h.prepareTunnels()
 	}
 	var remotes []*Remote
 	for i, name := range s.options.remotes {

@@ -63,12 +63,6 @@ func Remotes(names ...string) Option {
 	return func(o *options) { o.remotes = append(o.remotes, names...) }
 }
 
-// Tunnels has the hub reach each remote through a tunnel: its Cluster has via: Tunnel, and an agent runs in the test. Default: the
-// hub connects to the remotes.
-func Tunnels() Option {
-	return func(o *options) { o.tunnels = true }
-}
-
 // Modules of the hub. Default: none.
 func Modules(modules ...registry.Module) Option {
 	return func(o *options) { o.modules = append(o.modules, modules...) }

@@ -62,9 +62,7 @@ func (r *Remote) Register(changes ...func(*hubv1.Cluster)) {
 		r.tb.Fatalf("hubtest: register %s: %v", r.Name(), err)
 	}
 	if r.site.agents != nil {
-		if err := r.site.agents.Connect(r.tb.Context(), c, r.way.proxy.Addr()); err != nil {
-			r.tb.Fatalf("hubtest: %v", err)
-		}
+		r.connectAgent(c)
 	}
 }
 

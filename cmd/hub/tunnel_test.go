@@ -97,7 +97,7 @@ func agentOf(t *testing.T, remote client.Client) (args []string) {
 // Promise: while all replicas of a hub are replaced, one after the other, its writes in a remote behind a tunnel pause for less than a
 // fail-over takes.
 func TestRun_TunnelRoll(t *testing.T) {
-	fleettest.Slow(t, "cmd/hub/app TestRun_TunnelOfAnotherReplica")
+	fleettest.Slow(t, "./cmd/hub/app TestRun_TunnelOfAnotherReplica")
 	t.Parallel()
 	hub, edge := fleettest.Borrow(t, pool.Hub), fleettest.Borrow(t, pool.Remote)
 	kubeconfig, remote := install(t, hub), clientFor(t, edge)

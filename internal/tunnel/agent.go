@@ -120,11 +120,18 @@ func (a *Agent) connect(ctx context.Context, key Key, replica string) (*tls.Conn
 }
 
 // advice is for responses in place of a WebSocket. Nothing that the other side has written is in an error.
-var advice = map[int]string{
-	http.StatusNotFound:           "does --hub lead to the hub's --tunnel-bind-address",
-	http.StatusProxyAuthRequired:  "put the password of the proxy into HTTPS_PROXY, as http://user:password@host:port",
-	http.StatusTooManyRequests:    "something at this address tries too often with the key of this agent",
-	http.StatusServiceUnavailable: "the hub has no key yet, is starting, or is ending; see its log",
+func advice(status int) string {
+	switch status {
+	case http.StatusNotFound:
+		return "does --hub lead to the hub's --tunnel-bind-address"
+	case http.StatusProxyAuthRequired:
+		return "put the password of the proxy into HTTPS_PROXY, as http://user:password@host:port"
+	case http.StatusTooManyRequests:
+		return "something at this address tries too often with the key of this agent"
+	case http.StatusServiceUnavailable:
+		return "the hub has no key yet, is starting, or is ending; see its log"
+	}
+	return "does a proxy on the way let WebSockets pass"
 }
 
 func explain(response *http.Response, err error, key Key) error {
@@ -135,11 +142,7 @@ func explain(response *http.Response, err error, key Key) error {
 		return notAccepted(key)
 	}
 	status := response.StatusCode
-	why, ok := advice[status]
-	if !ok {
-		why = "does a proxy on the way let WebSockets pass"
-	}
-	return fmt.Errorf("the server at --hub responds with %d %s, not with a WebSocket: %s", status, http.StatusText(status), why)
+	return fmt.Errorf("the server at --hub responds with %d %s, not with a WebSocket: %s", status, http.StatusText(status), advice(status))
 }
 
 func notAccepted(key Key) error {

@@ -44,6 +44,7 @@ type Hub struct {
 	o        HubOptions
 	limits   limits
 	attempts *prometheus.CounterVec
+	agents   prometheus.GaugeFunc
 	clients  *http.Transport
 	life     context.Context //nolint:containedctx // It ends with Close.
 	end      context.CancelFunc
@@ -75,6 +76,9 @@ func NewHub(ctx context.Context, o HubOptions) *Hub {
 		o.Changed = func(string) {}
 	}
 	h := &Hub{o: o, attempts: newAttempts(), clients: newClients(), sessions: map[string]*session{}, gone: map[string]time.Time{}}
+	h.agents = prometheus.NewGaugeFunc(
+		prometheus.GaugeOpts{Name: "clusterfx_tunnel_agents", Help: "Agents that are connected to this replica."},
+		func() float64 { return float64(h.Agents()) })
 	h.life, h.end = context.WithCancel(context.WithoutCancel(ctx))
 	return h
 }
@@ -325,18 +329,16 @@ func newAttempts() *prometheus.CounterVec {
 
 func (h *Hub) count(result string) { h.attempts.WithLabelValues(result).Inc() }
 
-var agentsDesc = prometheus.NewDesc("clusterfx_tunnel_agents", "Agents that are connected to this replica.", nil, nil)
-
 // Describe is of a prometheus.Collector.
 func (h *Hub) Describe(out chan<- *prometheus.Desc) {
 	h.attempts.Describe(out)
-	out <- agentsDesc
+	h.agents.Describe(out)
 }
 
 // Collect is of a prometheus.Collector.
 func (h *Hub) Collect(out chan<- prometheus.Metric) {
 	h.attempts.Collect(out)
-	out <- prometheus.MustNewConstMetric(agentsDesc, prometheus.GaugeValue, float64(h.Agents()))
+	h.agents.Collect(out)
 }
 
 // Agents returns how many agents are connected here.

@@ -134,7 +134,7 @@ func TestRegister_Tunnel(t *testing.T) {
 	if before.KeyFingerprint == "" || before.Replica == "" {
 		t.Fatalf("got status %+v", before)
 	}
-	expectUnreachedByHand(h, t)
+	h.expectUnreachedByHand()
 	run(register...) // again
 	t.Log(run("rotate", "edge"))
 	if after := h.tunnelOf("edge"); after.KeyFingerprint == before.KeyFingerprint {
@@ -152,15 +152,15 @@ func TestRegister_Tunnel(t *testing.T) {
 }
 
 // expectUnreachedByHand: commands that connect to remotes say that they cannot, and do the rest.
-func expectUnreachedByHand(h *hub, t *testing.T) {
-	t.Helper()
+func (h *hub) expectUnreachedByHand() {
+	h.t.Helper()
 	code, out, problems := h.execute(nil, "check", "edge")
 	for _, part := range []string{"they end at", "only the hub can, through the tunnel", "is connected to", "ok authentication"} {
 		if code != 0 || !strings.Contains(out, part) {
-			t.Errorf("check has no %q, exits with %d, and prints %s%s", part, code, out, problems)
+			h.t.Errorf("check has no %q, exits with %d, and prints %s%s", part, code, out, problems)
 		}
 	}
-	rule := testkit.File(t, "rule.yaml", []byte(`apiVersion: clusterfx.dev/v1alpha1
+	rule := testkit.File(h.t, "rule.yaml", []byte(`apiVersion: clusterfx.dev/v1alpha1
 kind: SyncRule
 metadata: {name: settings}
 spec:
@@ -171,7 +171,7 @@ spec:
 `))
 	code, _, problems = h.execute(nil, "sync", "diff", "settings", "--rules", rule)
 	if code == 0 || !strings.Contains(problems, "only the hub reaches the remote of Cluster edge") {
-		t.Errorf("sync diff exits with %d, and prints %s", code, problems)
+		h.t.Errorf("sync diff exits with %d, and prints %s", code, problems)
 	}
 }
 

@@ -30,9 +30,8 @@ func (d *demo) register(ctx context.Context) error {
 	how := "by Secret"
 	if d.tunnel {
 		how = "through tunnels"
-		var err error
-		if d.agents, err = tunnel.NewLocal(ctx, d.client, hubv1.DefaultNamespace); err != nil {
-			return err
+		if err := d.prepareTunnels(ctx); err != nil {
+			return fmt.Errorf("prepare tunnels: %w", err)
 		}
 	}
 	d.terminal.Step("registering %s %s", number(len(d.remotes), "cluster"), how)
@@ -64,6 +63,18 @@ func (d *demo) register(ctx context.Context) error {
 	return nil
 }
 
+func (d *demo) prepareTunnels(ctx context.Context) error {
+	agents, key, err := tunnel.NewLocal(ctx)
+	if err != nil {
+		return err
+	}
+	d.agents = agents
+	return d.client.Create(ctx, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.DefaultNamespace, Name: hubv1.TunnelSecretName},
+		Data:       map[string][]byte{hubv1.TunnelSecretKey: key},
+	})
+}
+
 // registerTunnel creates the Cluster of a Secret, and runs its agent.
 func (d *demo) registerTunnel(ctx context.Context, r remote, secret *corev1.Secret) error {
 	secret.Labels, secret.Annotations = nil, nil // The Cluster is not made from it.
@@ -78,7 +89,13 @@ func (d *demo) registerTunnel(ctx context.Context, r remote, secret *corev1.Secr
 	if err != nil {
 		return err
 	}
-	return d.agents.Connect(ctx, c, server.Host)
+	key, err := d.agents.Run(c.Name, server.Host)
+	if err != nil {
+		return err
+	}
+	before := secret.DeepCopy()
+	metav1.SetMetaDataAnnotation(&secret.ObjectMeta, hubv1.AnnotationTunnelKeys, c.Name+"/"+string(c.UID)+" "+key)
+	return d.client.Patch(ctx, secret, client.MergeFrom(before))
 }
 
 const (

@@ -34,7 +34,7 @@ func (p *Place) hubKey(ctx context.Context) (string, error) {
 func (p *Place) acceptKeys(ctx context.Context, cluster *hubv1.Cluster, keys ...string) error {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: cluster.Spec.KubeconfigSecretRef.Name}}
 	before := secret.DeepCopy()
-	metav1.SetMetaDataAnnotation(&secret.ObjectMeta, hubv1.AnnotationTunnelKeys, tunnel.Accept(cluster, keys...))
+	metav1.SetMetaDataAnnotation(&secret.ObjectMeta, hubv1.AnnotationTunnelKeys, strings.Join(append([]string{cluster.Name + "/" + string(cluster.UID)}, keys...), " "))
 	err := p.Hub.Patch(ctx, secret, client.MergeFrom(before), fieldOwner)
 	return p.Hub.Explain(wrap("accept the key of the agent in "+nameOf(secret), err))
 }
