@@ -30,14 +30,23 @@ const (
 // effective returns the changes that the live objects do not have.
 func (rec *recorder) effective(ctx context.Context) []Change {
 	rec.mu.Lock()
-	objects, uids := maps.Clone(rec.objects), maps.Clone(rec.uids)
+	objects, uids := make([]object, 0, len(rec.objects)), maps.Clone(rec.uids)
+	for _, o := range rec.objects { // Apps that are not at rest go on.
+		one := *o
+		one.wants = maps.Clone(o.wants)
+		objects = append(objects, one)
+	}
 	rec.mu.Unlock()
 	var all []Change
-	for k, o := range objects {
-		if len(o.wants)+len(o.deleted) == 0 && !o.other {
-			continue // It is there already, or was refused, which is a finding.
+	for i := range objects {
+		o := &objects[i]
+		if o.refusal != nil && (!o.isRuleStatus() || o.last.status != http.StatusConflict) { // The running hub reports, too.
+			rec.note(*o.refusal)
 		}
-		c := Change{Cluster: rec.cluster, InHub: rec.inHub, Module: k.module, Object: k.what, of: o}
+		if len(o.wants)+len(o.deleted) == 0 && !o.other {
+			continue // It is there already, or was refused.
+		}
+		c := Change{Cluster: rec.cluster, InHub: rec.inHub, Module: o.module, Object: o.what, of: o}
 		live, isKnown := rec.now(ctx, o)
 		if !isKnown {
 			c.Note = "the object could not be read again"

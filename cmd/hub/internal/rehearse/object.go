@@ -56,6 +56,7 @@ type object struct {
 	wants   leaves   // what the live object would have to have; an empty value is none
 	deleted []string // the names of deleted objects, several for a collection
 	other   bool     // the answer is not the object
+	refusal *Finding // why the last write was refused; nil if it was not
 }
 
 func writeOf(r *http.Request, info requestinfo.Info, sent []byte) (*write, error) {
@@ -168,14 +169,13 @@ func (rec *recorder) answered(w *write, a answer) {
 	o := rec.objects[w.key]
 	o.last, o.answers[w.print] = &a, a
 	rec.mu.Unlock()
-	if a.status >= http.StatusMultipleChoices {
-		rec.refused(w, a)
-		return
-	}
+	refusal := rec.refused(w, a)
 	after, isObject := a.object()
 	rec.mu.Lock()
 	defer rec.mu.Unlock()
+	o.refusal = refusal
 	switch {
+	case a.status >= http.StatusMultipleChoices:
 	case w.deletes && w.info.Name == "":
 		o.deleted = a.names()
 	case w.deletes:
@@ -204,24 +204,26 @@ func (o *object) want(w *write, after map[string]any) {
 	}
 }
 
-func (rec *recorder) refused(w *write, a answer) {
-	switch a.status {
-	case http.StatusNotFound:
-		if w.deletes {
-			return // It is gone, which is no change.
+func (rec *recorder) refused(w *write, a answer) *Finding {
+	var f Finding
+	switch {
+	case a.status < http.StatusMultipleChoices, a.status == http.StatusNotFound && w.deletes: // What is gone is no change.
+		return nil
+	case a.status == http.StatusNotFound:
+		if rec.missing(w.info, w.module) {
+			return nil
 		}
-		if !rec.missing(w.info, w.module) {
-			rec.note(w.finding(Errors, "not found"))
-		}
-	case http.StatusForbidden:
-		rec.note(w.finding(Refused, "forbidden: a permission, a policy or a webhook"))
-	case http.StatusBadRequest:
-		rec.note(w.finding(Refused, "bad request: it is invalid, or a webhook does not support dry runs"))
+		f = w.finding(Errors, "not found")
+	case a.status == http.StatusForbidden:
+		f = w.finding(Refused, "forbidden: a permission, a policy or a webhook")
+	case a.status == http.StatusBadRequest:
+		f = w.finding(Refused, "bad request: it is invalid, or a webhook does not support dry runs")
 	default:
 		var status metav1.Status
 		_ = json.Unmarshal(a.body, &status) // The code says it, too.
-		rec.note(w.finding(Errors, fmt.Sprintf("%d %s", a.status, cmp.Or(string(status.Reason), http.StatusText(a.status)))))
+		f = w.finding(Errors, fmt.Sprintf("%d %s", a.status, cmp.Or(string(status.Reason), http.StatusText(a.status))))
 	}
+	return &f
 }
 
 func (a answer) object() (map[string]any, bool) {

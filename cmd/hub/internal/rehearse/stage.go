@@ -26,7 +26,7 @@ const (
 	tellEvery = 10 * time.Second // between two lines of progress
 	failures  = 3                // of an app that does not start
 
-	leakTimeout = 5 * time.Second // for goroutines to end after their app
+	leakTimeout = 15 * time.Second // for goroutines to end after their app
 )
 
 // play returns when all apps, and hub parts, are at rest or have failed, at the end of the time, or with ctx.
