@@ -89,7 +89,7 @@ func (e *engine) Start(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return nil
-	case <-e.shared.exists: // Without a rule an app has this goroutine, and nothing else.
+	case <-e.shared.exists: // Without a rule an app watches nothing, and has no controller.
 	}
 	e.ctx = ctx
 	defer e.stop()

@@ -83,7 +83,7 @@ reports: {from: Remote, kind: {apiVersion: v1, kind: ConfigMap}, namespaces: {na
 // Promise: the hub is killed at each write, in both directions: no copy is lost, and none is left.
 func TestEngine_KilledAtEachWrite(t *testing.T) {
 	t.Parallel()
-	fleettest.Slow(t, "TestEngine_Moves")
+	fleettest.Slow(t, "./modules/objectsync TestEngine_Moves")
 	b := &blade{}
 	all := rulesOf(t, killed)
 	hub := restrictedHub(t, "{}", remoteRules(t, all...), hubtest.Modules(b.module()),

@@ -51,7 +51,7 @@ func (a addresses) see(t *testing.T, e watch.Event) {
 // Promise: 1 000 copies are moved: all of them, none is lost, and none is without either copy.
 func TestEngine_ManyMoves(t *testing.T) {
 	t.Parallel()
-	fleettest.Slow(t, "TestEngine_Moves")
+	fleettest.Slow(t, "./modules/objectsync TestEngine_Moves")
 	objects, err := strconv.Atoi(cmp.Or(os.Getenv("CLUSTERFX_OBJECTS"), "1000"))
 	testkit.Must(t, err)
 	hub := hubOf(t, manyMoves)

@@ -83,7 +83,7 @@ func TestEngine_Tidy(t *testing.T) {
 	testkit.Equal(t, runs(), false, "after a minute")
 }
 
-// Promise: a hub without a rule pays nothing for them: apps watch and read nothing, and export no metric.
+// Promise: without a rule the module watches nothing, needs no permission and exports no metric in a remote.
 func TestEngine_WithoutRules(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

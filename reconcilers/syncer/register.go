@@ -70,7 +70,9 @@ func Open[T client.Object](p *Pair, s Syncer[T], t Translator[T], o Options[T]) 
 	}
 	return &Opened{
 		Reconciler: r, copies: r.memory.Count, formers: r.memory.Formers,
-		moved: func(ctx context.Context, found client.Object) []types.NamespacedName { return r.observeDown(ctx, found, false) },
+		moved: func(ctx context.Context, found client.Object) []types.NamespacedName {
+			return r.observeDown(ctx, found, false)
+		},
 		Sources: []source.TypedSyncingSource[reconcile.Request]{syncing(r.up.Requests(r.observeUp)), syncing(r.down.Requests(r.observeDown))},
 	}, nil
 }
