@@ -258,7 +258,7 @@ func TestRegistry_StopThatIsOvertaken(t *testing.T) {
 	expectState(t, r, "one", state.StateReady, state.ReasonReady)
 }
 
-// A remote that starts and ends again and again leaves nothing behind, which TestMain checks.
+// A remote that starts and ends repeatedly leaves nothing behind, which TestMain checks.
 func TestRegistry_Cycles(t *testing.T) {
 	t.Parallel()
 	var c counter

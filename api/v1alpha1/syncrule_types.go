@@ -96,7 +96,7 @@ const (
 	SyncAdoptIfEqual SyncAdopt = "IfEqual"
 )
 
-// SyncOnTargetDeletion is for copies that somebody deletes.
+// SyncOnTargetDeletion is for copies that another client deletes.
 //
 // +kubebuilder:validation:Enum=Recreate;Propagate
 type SyncOnTargetDeletion string
@@ -206,7 +206,7 @@ type SyncRuleSpec struct {
 	// +default="Never"
 	BringCRD SyncCreation `json:"bringCRD,omitempty"`
 
-	// onTargetDeletion is Recreate if a copy that somebody deletes is made again, and Propagate if its original is deleted, which
+	// onTargetDeletion is Recreate if a copy that another client deletes is made again, and Propagate if its original is deleted, which
 	// requires that an original has one copy. It is Recreate unless set.
 	// +optional
 	// +default="Recreate"

@@ -47,7 +47,7 @@ A test without a package is in this one; "..." is a row of TestFaults. All tests
 	F23  "API server killed"; TestFigure_Outages; registry TestRegistry_RoundTripsAfterAnOutage
 	F24  "network black-holed", "API server frozen"; TestFigure_Outages; registry/internal/probe TestConnection_FaultsBehindALoadBalancer
 	F25  "answers lost", "requests lost"; registry/internal/transport TestChain_Deadlines; that retries are idempotent is for modules to see to
-	F26  "connections reset again and again", "outages that follow each other";
+	F26  "connections reset repeatedly", "outages that follow each other";
 	     registry/internal/machine TestMachine_Flaps
 	F27  "two seconds of latency", "two seconds of latency for more than a minute",
 	     "two seconds of latency at registration"; not proven: lost packets

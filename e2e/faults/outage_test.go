@@ -27,7 +27,7 @@ func outageRows() []row {
 		{ids: "F25", name: "answers lost", run: lostAnswers},
 		{ids: "F5, F18", name: "answers kept back by a proxy", run: outage(fault.Hold(), hubv1.ReasonTimedOut, detectSilent)},
 		{ids: "F25", name: "requests lost", run: outage(fault.LoseRequests(), hubv1.ReasonTimedOut, detectSilent)},
-		{ids: "F26", name: "connections reset again and again", run: resets},
+		{ids: "F26", name: "connections reset repeatedly", run: resets},
 		{ids: "F26", name: "outages that follow each other", run: flapping},
 		{ids: "F27", name: "two seconds of latency", run: latency(20 * time.Second)},
 		{

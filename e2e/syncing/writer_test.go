@@ -215,7 +215,7 @@ func (w *writer) nameBelow() types.NamespacedName {
 	return some(w.random, w.translator.ToDownstream(w.name()))
 }
 
-// createBelow creates an object of somebody else.
+// createBelow creates an object of another owner.
 func (w *writer) createBelow(ctx context.Context) error {
 	return w.people[below].Create(ctx, w.fresh(w.nameBelow()))
 }

@@ -263,7 +263,7 @@ func (c *Controller[T]) deleteEarlier(ctx context.Context, s *Secondaries, entry
 	return c.collect(ctx, s, func(life bucket.Birth) bool { return !entry.Includes(life) })
 }
 
-// declare adds the evidence of a marker that somebody has written; otherwise deletes count.
+// declare adds the evidence of a marker that a client has written; otherwise deletes count.
 func (c *Controller[T]) declare(ctx context.Context, key string, m bucket.Marker) (context.Context, bool, error) {
 	isProven, err := c.store.bucket.Proves(ctx, m)
 	if err != nil || !isProven {

@@ -9,7 +9,7 @@ import (
 )
 
 // Resource manages something that exists as long as an object, as the object specifies. Both methods must be
-// idempotent: they are called again and again, by several goroutines for several objects, and the process may end
+// idempotent: they are called repeatedly, by several goroutines for several objects, and the process may end
 // anywhere. They must not wait for longer than a request: return an error, or request another pass with the Flow.
 type Resource[O client.Object] interface {
 	// Name is for errors, conditions, logs and metrics, unique in the set.

@@ -189,7 +189,7 @@ func TestApplyStatus_UndeclaredField(t *testing.T) {
 	}
 }
 
-// An object with a field that the downstream schema lacks is rejected with an event, and is not written again and again.
+// An object with a field that the downstream schema lacks is rejected with an event, and is not written repeatedly.
 // Promise: the schemas of a kind may differ: an object with a field that the downstream schema lacks is rejected with an event; of a status the fields that the upstream schema has are brought back.
 func TestApply_UndeclaredField(t *testing.T) {
 	t.Parallel()

@@ -18,7 +18,7 @@ type facts struct {
 	finalizer  bool      // upstream has the pair's finalizer
 	upSyncer   bool      // the syncer makes upstream objects
 	propagates bool      // deletions of copies are propagated
-	lost       bool      // a watch reported that somebody else deleted the copy
+	lost       bool      // a watch reported that another client deleted the copy
 	byOthers   bool      // another client began the deletion while this process ran
 }
 

@@ -79,14 +79,14 @@ func TestDecide_EveryStepHasItsCondition(t *testing.T) {
 	}
 }
 
-// No step that writes the downstream object is taken for an object of somebody else, and an imported object is only compared.
+// No step that writes the downstream object is taken for an object of another owner, and an imported object is only compared.
 func TestDecide_ObjectsOfOthersAreNotWritten(t *testing.T) {
 	t.Parallel()
 	writes := []step{stepSyncDown, stepSync, stepRenew, stepDeleteDown}
 	for _, f := range allFacts() {
 		next := decide(f)
 		if f.theirs() && !f.imported && slices.Contains(writes, next) {
-			t.Errorf("step %d writes an object of somebody else: %+v", next, f)
+			t.Errorf("step %d writes an object of another owner: %+v", next, f)
 		}
 		if f.imported && (next == stepSyncDown || next == stepDeleteDown) {
 			t.Errorf("step %d writes the source of an imported object: %+v", next, f)

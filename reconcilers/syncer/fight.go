@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// checkFight fails if somebody else has set a field too often. A field counts if it differs although the pair has
+// checkFight fails if another client has set a field too often. A field counts if it differs although the pair has
 // written the same value before.
 func (s *Session[T]) checkFight(ctx context.Context, path string, sent uint64) error {
 	if path == "" || s.of.memory.Last(s.key).Desired != sent {

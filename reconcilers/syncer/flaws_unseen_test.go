@@ -17,7 +17,7 @@ import (
 )
 
 // A foreign object that the cache does not have, because it holds only copies, is not written either.
-// Promise: an object of somebody else with the name of a copy is neither overwritten nor deleted.
+// Promise: an object of another owner with the name of a copy is neither overwritten nor deleted.
 func TestD1_AForeignObjectThatIsNotInTheCache(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(o *syncer.PairOptions) {

@@ -27,7 +27,7 @@ import (
 const (
 	// ReasonNameConflict: an object that is no copy of the pair has the name.
 	ReasonNameConflict = "NameConflict"
-	// ReasonContended: a client, or the API server, changes a field of the copy again and again.
+	// ReasonContended: a client, or the API server, changes a field of the copy repeatedly.
 	ReasonContended = "Contended"
 	// ReasonRejected: the downstream API server does not accept the copy.
 	ReasonRejected = "Rejected"
@@ -182,7 +182,7 @@ func (e *writeError) Error() string { return e.what + ": " + e.err.Error() }
 
 func (e *writeError) Unwrap() error { return e.err }
 
-// noteFailure reports a write that is refused again and again: nothing else shows that a copy or a status is old.
+// noteFailure reports a write that is refused repeatedly: nothing else shows that a copy or a status is old.
 func (s *Session[T]) noteFailure(ctx context.Context, err error) {
 	if err == nil {
 		s.of.memory.Failed(s.key, false)
@@ -206,9 +206,9 @@ func (s *Session[T]) noteRefusal(ctx context.Context, err error) error {
 	if !refused || !errors.As(err, &write) || s.of.memory.Failed(s.key, true) < object.Failures || s.facts.up == absent {
 		return nil
 	}
-	n := note{reason: ReasonRejected, warning: true, text: "Failed again and again to " + write.what + ": " + class}
+	n := note{reason: ReasonRejected, warning: true, text: "Failed repeatedly to " + write.what + ": " + class}
 	if object.LacksNamespace(err) {
-		n.reason, n.text = ReasonNamespaceMissing, "Failed again and again to "+write.what+": create the Namespace"
+		n.reason, n.text = ReasonNamespaceMissing, "Failed repeatedly to "+write.what+": create the Namespace"
 	}
 	return s.notify(ctx, n)
 }

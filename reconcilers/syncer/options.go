@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// DeletionPolicy is for copies that somebody else deletes.
+// DeletionPolicy is for copies that another client deletes.
 type DeletionPolicy string
 
 const (
@@ -52,7 +52,7 @@ const (
 	defaultTimeout     = time.Minute
 	// retryBase and retryMax bound the pause after errors, which doubles.
 	retryBase, retryMax = 5 * time.Millisecond, 5 * time.Minute
-	// pauseBase is the pause of an object that waits for somebody else. It doubles up to retryMax.
+	// pauseBase is the pause of an object that waits for another client. It doubles up to retryMax.
 	pauseBase = time.Second
 	// conflicted is the pause after a conflict: the cache gets the change meanwhile.
 	conflicted = 100 * time.Millisecond

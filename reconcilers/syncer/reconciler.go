@@ -38,7 +38,7 @@ type reconciler[T client.Object] struct {
 	up, down   side.View
 	memory     *memory.Memory
 	fights     *memory.Detector[types.NamespacedName]
-	pauses     workqueue.TypedRateLimiter[types.NamespacedName] // of objects that wait for somebody else
+	pauses     workqueue.TypedRateLimiter[types.NamespacedName] // of objects that waits for another client
 	noStatus   atomic.Bool                                      // the kind has no status subresource upstream
 	log        logr.Logger
 }
@@ -271,7 +271,7 @@ func (s *Session[T]) isCopy(ctx context.Context, name types.NamespacedName) (boo
 	return true, nil
 }
 
-// choose names a copy that does not exist: the name of somebody else's object (a conflict), or a free name. If copies
+// choose names a copy that does not exist: the name of another owner's object (a conflict), or a free name. If copies
 // of other objects have all names, they are in conflict.
 func (s *Session[T]) choose(ctx context.Context, free, blocked types.NamespacedName) error {
 	if blocked.Name == "" {

@@ -197,7 +197,7 @@ func (s *Session[T]) copyOfDown() T {
 	return s.down.DeepCopyObject().(T) //nolint:forcetypeassert // A deep copy has the type of the original.
 }
 
-// conflict reports that somebody else has the name, unless the syncer adopts that object. It is tried again when that
+// conflict reports that another client has the name, unless the syncer adopts that object. It is tried again when that
 // changes, and from time to time.
 func (s *Session[T]) conflict(ctx context.Context) (reconcile.Result, error) {
 	r := s.of

@@ -46,7 +46,7 @@ type Down[T client.Object] struct {
 type Both[T client.Object] struct {
 	// Upstream and Downstream may be changed by the syncer.
 	Upstream, Downstream T
-	// Imported: SyncUp made the upstream object. The downstream object is somebody else's, and Session refuses to
+	// Imported: SyncUp made the upstream object. The downstream object is another owner's, and Session refuses to
 	// write it.
 	Imported bool
 	*Session[T]
@@ -54,6 +54,6 @@ type Both[T client.Object] struct {
 
 // Up is a downstream object without an upstream object.
 type Up[T client.Object] struct {
-	Downstream T // somebody else's: Session refuses to write it
+	Downstream T // another owner's: Session refuses to write it
 	*Session[T]
 }

@@ -124,7 +124,7 @@ func TestDeleteHost_HasPreconditions(t *testing.T) {
 	must(t, syncer.DeleteHost(t.Context(), b.pair, changed))
 }
 
-// Another client that sets a field again and again is named, and the pair writes less and less often.
+// Another client that sets a field repeatedly is named, and the pair writes less and less often.
 func TestContended_WritesAreBounded(t *testing.T) {
 	t.Parallel()
 	metrics := prometheus.NewRegistry()

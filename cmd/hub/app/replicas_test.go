@@ -201,7 +201,7 @@ func TestRun_LostLease(t *testing.T) {
 	h.expectHolders("")
 }
 
-// requestAll requests the pages again and again until its result is called, which fails the test unless every page was
+// requestAll requests the pages repeatedly until its result is called, which fails the test unless every page was
 // returned each time.
 func requestAll(t *testing.T, pages ...string) (expectNoFailure func()) {
 	t.Helper()

@@ -123,7 +123,7 @@ type Health struct {
 	Refused error
 	// Identity is as it was read last.
 	Identity Identity
-	// InvalidKeys counts keys that somebody wrote as subjects of NATS, and no client could delete. They are not
+	// InvalidKeys counts keys that a client wrote as subjects of NATS, and no client could delete. They are not
 	// followed.
 	InvalidKeys int
 }

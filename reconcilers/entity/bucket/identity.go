@@ -64,7 +64,7 @@ func (b *Bucket) Check(ctx context.Context, l Birth) error {
 	return fmt.Errorf("bucket %s: %w", b.options.Name, ErrChanged)
 }
 
-// Proves reports whether somebody has written a marker. Markers that the stream writes for old values are no
+// Proves reports whether a client has written a marker. Markers that the stream writes for old values are no
 // evidence: a bucket with another age loses all values at once. It may send a request.
 func (b *Bucket) Proves(ctx context.Context, m Marker) (bool, error) {
 	if !m.purged {

@@ -93,7 +93,7 @@ type Keys struct {
 	ManagedBy, Namespace, ControlledBy string
 	// ObjectName and the others are annotations that identify the original.
 	ObjectName, ObjectNamespace, ObjectUID, ObjectKind string
-	// HostName and HostNamespace are annotations with the copy's own name: if they name another object, somebody has
+	// HostName and HostNamespace are annotations with the copy's own name: if they name another object, a client has
 	// copied the marks.
 	HostName, HostNamespace string
 	// ManagedAnnotations and ManagedLabels are annotations with the keys from the original.

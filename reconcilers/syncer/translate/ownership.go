@@ -54,7 +54,7 @@ func (t *translator[T]) Owner(down T, uid types.UID) Ownership {
 // original returns Ours for a copy of the tenant at any address.
 func (t *translator[T]) original(down T) (up types.NamespacedName, is Ownership) {
 	kind := t.kindOf()
-	if kind.Empty() { // It would take each copy for an object of somebody else.
+	if kind.Empty() { // It would take each copy for an object of another owner.
 		panic("syncer: a translator is used before a pair has it: pass it to Of or Register first, or set TranslatorOptions.Kind")
 	}
 	notes, labels := down.GetAnnotations(), down.GetLabels()

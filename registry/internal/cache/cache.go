@@ -61,7 +61,7 @@ type app struct {
 	readers atomic.Pointer[map[reader]bool] // each read looks it up, so that takes no lock and no memory
 	reading sync.Mutex                      // held while readers are replaced
 
-	// removing is held while an informer is removed, and while somebody who is about to use one is noted.
+	// removing is held while an informer is removed, and while one who is about to use it is noted.
 	removing sync.Mutex
 
 	once    sync.Once

@@ -16,7 +16,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// A module that hangs, or that creates other objects again and again, does not keep the others from a report.
+// A module that hangs, or that creates other objects repeatedly, does not keep the others from a report.
 func (a *audited) expectUnsettled(t *testing.T) {
 	o := options(a.hub.Config(),
 		module("hangs", func(ctx context.Context, p registry.Remote) error {

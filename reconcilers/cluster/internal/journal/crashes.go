@@ -27,7 +27,7 @@ type entry struct {
 const (
 	// SuspectAfter is the number of ends in a row after which an app starts alone.
 	SuspectAfter = 3
-	forgetAfter  = time.Hour // forgetAfter is longer than the pauses of a container that ends again and again.
+	forgetAfter  = time.Hour // forgetAfter is longer than the pauses of a container that ends repeatedly.
 )
 
 // decode returns an empty entry for a damaged one, which must not keep a hub from starting.

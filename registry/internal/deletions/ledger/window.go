@@ -36,7 +36,7 @@ const maxGone = 1000
 
 func nameKey(name string) string { return "name " + name }
 
-// isGone: a module may delete an object again and again while finalizers keep it.
+// isGone: a module may delete an object repeatedly while finalizers keep it.
 func (w *window) isGone(key string) bool {
 	at, ok := w.gone[key]
 	return ok && w.latest-at <= slots

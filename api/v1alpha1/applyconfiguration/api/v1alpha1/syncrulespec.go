@@ -37,7 +37,7 @@ type SyncRuleSpecApplyConfiguration struct {
 	Status *apiv1alpha1.SyncReturn `json:"status,omitempty"`
 	// bringCRD is IfAbsent if the hub's definition of the kind is created in remotes that lack it. It is Never unless set.
 	BringCRD *apiv1alpha1.SyncCreation `json:"bringCRD,omitempty"`
-	// onTargetDeletion is Recreate if a copy that somebody deletes is made again, and Propagate if its original is deleted, which
+	// onTargetDeletion is Recreate if a copy that another client deletes is made again, and Propagate if its original is deleted, which
 	// requires that an original has one copy. It is Recreate unless set.
 	OnTargetDeletion *apiv1alpha1.SyncOnTargetDeletion `json:"onTargetDeletion,omitempty"`
 	// onDeregister says what happens to the copies of a Cluster that is deleted. It is Keep unless set.
