@@ -75,6 +75,26 @@ func TestRecorder_Bounds(t *testing.T) {
 	}
 }
 
+// What an API server refuses is a finding, but for a conflict with the running hub, after which the next reconcile finds the object as it
+// should be.
+func TestRecorder_Refusals(t *testing.T) {
+	t.Parallel()
+	rec := newRecorder("oslo", false, answers(api))
+	for name, status := range map[string]int{"conflict": http.StatusConflict, "webhook": http.StatusInternalServerError} {
+		refuse := answers(func(r *http.Request) (*http.Response, error) {
+			if r.Method == http.MethodGet {
+				return api(r)
+			}
+			return answer{status: status, body: []byte(`{"kind":"Status"}`)}.response(r), nil
+		})
+		testkit.Equal(t, send(t, rec.over(refuse), http.MethodPatch, "/"+name, `{"data":{"n":"1"}}`), status, "the answer")
+	}
+	testkit.Equal(t, len(rec.effective(t.Context())), 0, "changes")
+	testkit.Equal(t, rec.findings, map[Finding]bool{
+		{Cluster: "oslo", Class: Errors, Object: "configmaps default/webhook", Detail: "500 Internal Server Error"}: true,
+	}, "findings")
+}
+
 // A report has at most 8 MiB, and says how much it leaves out.
 func TestReport_Bounds(t *testing.T) {
 	t.Parallel()

@@ -40,7 +40,7 @@ func (rec *recorder) effective(ctx context.Context) []Change {
 	var all []Change
 	for i := range objects {
 		o := &objects[i]
-		if o.refusal != nil && (!o.isRuleStatus() || o.last.status != http.StatusConflict) { // The running hub reports, too.
+		if o.refusal != nil {
 			rec.note(*o.refusal)
 		}
 		if len(o.wants)+len(o.deleted) == 0 && !o.other {

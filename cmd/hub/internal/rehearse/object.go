@@ -209,6 +209,8 @@ func (rec *recorder) refused(w *write, a answer) *Finding {
 	switch {
 	case a.status < http.StatusMultipleChoices, a.status == http.StatusNotFound && w.deletes: // What is gone is no change.
 		return nil
+	case a.status == http.StatusConflict: // The running hub was quicker. If it stays, the reconciles of the second round fail.
+		return nil
 	case a.status == http.StatusNotFound:
 		if rec.missing(w.info, w.module) {
 			return nil
