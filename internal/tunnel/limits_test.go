@@ -54,7 +54,7 @@ func TestHub_wrongHandshakes(t *testing.T) {
 	}
 	var attacking sync.WaitGroup
 	for _, attack := range []func(context.Context) error{
-		func(ctx context.Context) error { return s.agent(newKey(t)).session(ctx, anyReplica, nil) }, // a key that nobody has accepted
+		func(ctx context.Context) error { return s.agent(newKey(t)).session(ctx, anyReplica, nil) }, // a key that is not accepted
 		func(ctx context.Context) error { // the name of an agent's key, and another key
 			_, err := s.raw(keys[0]).Write([]byte("no TLS"))
 			return err

@@ -97,7 +97,8 @@ func (e *entry) run() {
 	e.unready = len(e.opened.Sources)
 	e.table.put(e)
 	e.engine.shared.reports.set(e.Name, e.engine.cluster, e.said)
-	time.AfterFunc(settled, e.changed) // What still waits then is a problem.
+	waits := time.AfterFunc(settled, e.changed) // What still waits then is a problem.
+	context.AfterFunc(e.ctx, func() { waits.Stop() })
 	queue := entryQueue{e.table.queue, e}
 	ctx, cancel := context.WithCancel(e.table.ctx)
 	context.AfterFunc(e.ctx, cancel)
@@ -124,8 +125,8 @@ func (e *entry) run() {
 	}
 }
 
-// findMoved finds copies in the hub where an earlier generation has made them, which no watch delivers. Where the rule may not read any
-// more, they stay.
+// findMoved finds copies in the hub where an earlier generation has made them, which no watch delivers. Where the rule may no longer
+// read, they stay.
 func (e *entry) findMoved(ctx context.Context, queue entryQueue, namespaces []string) {
 	copies := client.MatchingLabels{e.Identity(placeOf(e.params)).Keys().ManagedBy: e.Tenant(placeOf(e.params))}
 	for _, namespace := range namespaces {
@@ -133,7 +134,7 @@ func (e *entry) findMoved(ctx context.Context, queue entryQueue, namespaces []st
 		_ = wait.PollUntilContextCancel(ctx, kindAgain, true, func(ctx context.Context) (bool, error) {
 			err := e.params.HubClient.List(ctx, all, copies, client.InNamespace(namespace))
 			if apierrors.IsForbidden(err) {
-				e.params.Logger.Info("Copies of a rule may be left in a namespace where the hub may not list any more", "rule", e.Name, "namespace", namespace)
+				e.params.Logger.Info("Copies of a rule may be left in a namespace where the hub may no longer list", "rule", e.Name, "namespace", namespace)
 				return true, nil
 			}
 			return err == nil, nil

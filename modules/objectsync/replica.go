@@ -219,7 +219,7 @@ type summed struct {
 
 func (s *summed) waiting() int32 { return s.clusters - s.ready - s.ended - s.unreachable }
 
-// add takes also what is left in a remote that the rule does not select any more.
+// add takes also what is left in a remote that the rule no longer selects.
 func (s *summed) add(remote registry.Status, isSelected bool) {
 	one := s.said[string(remote.Name)]
 	if isSelected {

@@ -93,7 +93,7 @@ func TestSyncRulePolicy(t *testing.T) {
 	// The policy applies a moment after it is there.
 	eventually(t, func() error {
 		if err := alone.Create(t.Context(), ruleFor("early", nil), client.DryRunAll); !apierrors.IsForbidden(err) {
-			return errors.Join(errors.New("somebody without the verb sync-to may write"), err)
+			return errors.Join(errors.New("an author without the verb sync-to may write"), err)
 		}
 		return nil
 	})
