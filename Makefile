@@ -49,7 +49,7 @@ export SUM = $(TOOL) gotestsum --format pkgname-and-test-fails --hide-summary sk
 export SERVERS = go run ./e2e/servers $(COST)
 # The packages whose tests can start an API server, those that take longest first, since go test runs packages in the order of
 # its arguments. The race detector doubles what they cost: make test-all has it.
-LONGEST = ./cmd/hub ./registry ./reconcilers/cluster ./cmd/hub/app ./hubtest ./reconcilers/guard ./reconcilers/syncer
+LONGEST = ./cmd/hub ./registry ./modules/objectsync ./reconcilers/cluster ./cmd/hub/app ./hubtest ./reconcilers/guard ./reconcilers/syncer
 FLEET  := github.com/clusterfx/clusterfx/e2e/fleet
 FLEETS  = $(FLEET) $(shell go list -test -f '{{range .Deps}}{{if eq . "$(FLEET)"}}{{$$.ImportPath}}{{end}}{{end}}' ./... | sed -n 's/\.test$$//p')
 ALL     = $(shell go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...)

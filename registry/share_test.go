@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr"
-	"github.com/go-logr/logr/testr"
 	"go.uber.org/fx"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -17,6 +16,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -51,7 +51,7 @@ func hubAppOf(
 	t.Helper()
 	o.Policy, o.AllowDuplicates = policy, true
 	app := fx.New(fx.NopLogger, registry.FX, fx.Options(options...), fx.Populate(&r), fx.Supply(o),
-		fx.Provide(func() ctrl.Manager { return mgr }, func() logr.Logger { return testr.New(t) }),
+		fx.Provide(func() ctrl.Manager { return mgr }, func() logr.Logger { return testkit.Log(t) }),
 	)
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)

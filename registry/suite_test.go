@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/go-logr/logr/testr"
 	"github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/fx"
@@ -70,10 +69,10 @@ func newRegistry(t testing.TB, change func(*registry.Options)) *registry.Registr
 
 func testLog(t testing.TB) logr.Logger {
 	t.Helper()
-	if one, ok := t.(*testing.T); ok {
-		return testr.New(one)
+	if _, ok := t.(*testing.B); ok {
+		return logr.Discard()
 	}
-	return logr.Discard()
+	return testkit.Log(t)
 }
 
 // configFor returns the desired state of a remote with the credentials of a kubeconfig.

@@ -12,6 +12,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 )
 
 // patience is for facts that come about within seconds on an idle machine.
@@ -48,6 +51,26 @@ func Eventually(tb testing.TB, check func() error) time.Duration {
 		}
 		<-tick.C
 	}
+}
+
+// Log writes to the log of a test until its cleanups have run, and drops what comes later: a manager of controller-runtime logs in
+// a goroutine that its Start does not wait for.
+func Log(tb testing.TB) logr.Logger {
+	tb.Helper()
+	var mu sync.Mutex
+	ended := false
+	tb.Cleanup(func() {
+		mu.Lock()
+		defer mu.Unlock()
+		ended = true
+	})
+	return funcr.New(func(prefix, args string) {
+		mu.Lock()
+		defer mu.Unlock()
+		if !ended {
+			tb.Log(prefix, args)
+		}
+	}, funcr.Options{})
 }
 
 // Closed waits until a channel is closed, which ends the test after ten minutes with what it waits for.

@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/go-logr/logr/testr"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/clusterfx/clusterfx/e2e/fault"
@@ -92,7 +91,7 @@ func testLog(t testing.TB) logr.Logger {
 	if os.Getenv("TUNNEL_LOG") == "" {
 		return logr.Discard()
 	}
-	return testr.NewWithInterface(t, testr.Options{Verbosity: 1})
+	return testkit.Log(t)
 }
 
 func newKey(t testing.TB) Key {

@@ -14,12 +14,16 @@ import (
 	"k8s.io/client-go/discovery"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/hubtest"
 	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 )
 
-func TestMain(m *testing.M) { os.Exit(hubtest.Main(m)) }
+func TestMain(m *testing.M) {
+	fleettest.AtOnce(8)
+	os.Exit(hubtest.Main(m))
+}
 
 const secrets = `
 pull-secrets:

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/go-logr/logr/testr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -96,9 +95,9 @@ const hidden = "kube-public"
 // poolAt returns a Pool of a hub, which is closed when the test ends.
 func poolAt(t testing.TB, config *rest.Config, via http.RoundTripper, place evidence.Place) *Pool {
 	t.Helper()
-	log := logr.Discard()
-	if one, ok := t.(*testing.T); ok {
-		log = testr.New(one)
+	log := testkit.Log(t)
+	if _, ok := t.(*testing.B); ok {
+		log = logr.Discard()
 	}
 	p := NewPool(t.Context(), Options{
 		Hub: config, Chain: transport.Chain{Base: via, Timeout: 10 * time.Second}, Place: place,

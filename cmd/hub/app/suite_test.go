@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/go-logr/logr/testr"
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -93,7 +92,7 @@ func (h *hub) must(err error) {
 
 // options returns the options of a hub that is alone in this cluster, with remotes on this machine.
 func (h *hub) options(modules ...registry.Module) app.Options {
-	o := app.Options{Config: h.cluster.Config(), Modules: modules, Log: testr.New(h.t), Alone: true}
+	o := app.Options{Config: h.cluster.Config(), Modules: modules, Log: testkit.Log(h.t), Alone: true}
 	o.Registry.Policy.AllowCIDRs = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	return o
 }

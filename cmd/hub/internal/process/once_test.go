@@ -71,7 +71,7 @@ func (s *testHub) expectRegistered(name string) {
 
 func (s *testHub) options(once registry.Turn) hubOptions {
 	s.t.Helper()
-	o, err := Options{Config: s.cluster.Config(), Log: testLog(s.t), CredentialsNamespace: s.name, Alone: true}.withDefaults()
+	o, err := Options{Config: s.cluster.Config(), Log: testkit.Log(s.t), CredentialsNamespace: s.name, Alone: true}.withDefaults()
 	must(s.t, err)
 	return hubOptions{Options: o, once: once}
 }

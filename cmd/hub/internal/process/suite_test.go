@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/go-logr/logr/testr"
 	"go.uber.org/goleak"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -32,9 +31,4 @@ var must, eventually = testkit.Must, testkit.Eventually
 func later(t *testing.T) context.Context {
 	t.Helper()
 	return context.WithoutCancel(t.Context())
-}
-
-func testLog(t *testing.T) logr.Logger {
-	t.Helper()
-	return testr.New(t)
 }

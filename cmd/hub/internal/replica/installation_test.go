@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr/testr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -22,6 +21,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fault"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // installation has a namespace of its own, and an audit of the gates of all its replicas.
@@ -224,7 +224,7 @@ func (w *installation) build(name string, change ...func(*Options)) *process {
 		LeaveTimeout: patience,
 	}
 	if testing.Verbose() {
-		o.Log = testr.NewWithInterface(w.t, testr.Options{})
+		o.Log = testkit.Log(w.t)
 	}
 	for _, c := range change {
 		c(&o)

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr/testr"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -47,7 +46,7 @@ func podsConfig(t *testing.T, c client.Client, admin *rest.Config) *rest.Config 
 // modules, and deregisters. The metrics that it exports are the metrics of docs/metrics.md.
 func TestManifests_HubWorks(t *testing.T) { //nolint:paralleltest // The metrics are those of the process.
 	admin, config := installed(t)
-	o := app.Options{Config: podsConfig(t, admin, config), Modules: modules.All(), Log: testr.New(t)}
+	o := app.Options{Config: podsConfig(t, admin, config), Modules: modules.All(), Log: testkit.Log(t)}
 	o.Registry.Replica, o.TunnelAddress = "hub-0", "127.0.0.1:0"
 	o.Registry.Metrics = ctrlmetrics.Registry
 	o.Registry.Policy.AllowCIDRs = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
