@@ -189,13 +189,20 @@ func TestDeletes_OnPurpose(t *testing.T) {
 	}
 }
 
-// terminating creates a ConfigMap in a namespace, and deletes it. A finalizer keeps it.
-func terminating(t *testing.T, c client.Client, namespace string) *corev1.ConfigMap {
+// kept creates a ConfigMap in a namespace, with a finalizer that keeps it when it is deleted.
+func kept(t *testing.T, c client.Client, namespace string) *corev1.ConfigMap {
 	t.Helper()
 	parent := configMap(namespace, 999)
 	parent.Finalizers = []string{"example.com/keep"}
-	key := client.ObjectKeyFromObject(parent)
-	must(t, errors.Join(c.Create(t.Context(), parent), c.Delete(t.Context(), parent), c.Get(t.Context(), key, parent)))
+	must(t, c.Create(t.Context(), parent))
+	return parent
+}
+
+// terminating creates a ConfigMap in a namespace, and deletes it. A finalizer keeps it.
+func terminating(t *testing.T, c client.Client, namespace string) *corev1.ConfigMap {
+	t.Helper()
+	parent := kept(t, c, namespace)
+	must(t, errors.Join(c.Delete(t.Context(), parent), c.Get(t.Context(), client.ObjectKeyFromObject(parent), parent)))
 	return parent
 }
 
@@ -207,10 +214,11 @@ func TestDeletes_ParentsOfANamespace(t *testing.T) {
 	hub := clientFor(t, fleettest.Cluster(t, "hub"))
 	children := objectsOf(t, outside, 150)
 	parents := objectsOf(t, hub, 0)
-	parent := terminating(t, hub, parents)
+	parent := kept(t, hub, parents)
+	must(t, hub.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: parents}})) // Before its parents go.
+	must(t, errors.Join(hub.Delete(t.Context(), parent), hub.Get(t.Context(), client.ObjectKeyFromObject(parent), parent)))
 	gone := configMap(parents, 998)
 	gone.UID, gone.DeletionTimestamp = "gone", parent.DeletionTimestamp
-	must(t, hub.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: parents}}))
 	for _, one := range []*corev1.ConfigMap{parent, gone} {
 		ctx := deletes.OnPurpose(t.Context(), deletes.Terminating(one))
 		for i := range 150 {
