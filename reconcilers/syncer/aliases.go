@@ -48,10 +48,6 @@ func OfRemote(p registry.Remote) Side { return side.OfRemote(p) }
 // and delete.
 func OfHub(p registry.Remote, s HubSelection) Side { return side.OfHub(p, s) }
 
-// Leased is a remote of a registry, for a hub part. Each reconcile borrows its client, and waits while it is not
-// Ready.
-func Leased(r *registry.Registry, name registry.ClusterName) Side { return side.Leased(r, name) }
-
 // NewNamespaced translates namespaced objects; copies share Identity.TargetNamespace. id must be the pair's.
 func NewNamespaced[T client.Object](id Identity, o TranslatorOptions) Translator[T] {
 	return translate.NewNamespaced[T](id, o)

@@ -5,7 +5,7 @@ Package syncer keeps objects in step between two clusters: the spec goes one way
 
 A Pair has an upstream cluster with the originals and a downstream one with the copies (vcluster: virtual and host).
 A Syncer is the code for one kind; Copy is the one that most kinds need. A side is any cluster with a cache (InProcess,
-OfRemote), the hub (OfHub) or a leased remote. The usual pair has the hub and the remote of an app: it ends with
+OfRemote), or the hub (OfHub). The usual pair has the hub and the remote of an app: it ends with
 the app, so a remote that does not respond delays no other. An Identity marks the copies of a pair; pairs into one cluster
 must have different ones.
 

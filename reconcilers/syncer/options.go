@@ -56,6 +56,4 @@ const (
 	pauseBase = time.Second
 	// conflicted is the pause after a conflict: the cache gets the change meanwhile.
 	conflicted = 100 * time.Millisecond
-	// unready is the pause while a leased remote is not Ready. It sends no request.
-	unready = 5 * time.Second
 )

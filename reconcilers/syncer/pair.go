@@ -129,8 +129,7 @@ func (p *Pair) Identity() Identity { return p.options.Identity }
 // Manager returns the manager that runs the controllers of the pair.
 func (p *Pair) Manager() ctrl.Manager { return p.options.Manager }
 
-// With calls f with access to both clusters. It does not wait for the network; for a leased remote that is not Ready
-// it returns registry.ErrNotReady.
+// With calls f with access to both clusters. It does not wait for the network.
 func (p *Pair) With(ctx context.Context, f func(ctx context.Context, up, down Access) error) error {
 	return p.options.Upstream.Lend(ctx, func(ctx context.Context, up Access) error {
 		return p.options.Downstream.Lend(ctx, func(ctx context.Context, down Access) error {

@@ -23,7 +23,6 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/internal/memory"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/side"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
-	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/deletes"
 )
 
@@ -132,8 +131,6 @@ func settle(result reconcile.Result, err error) (reconcile.Result, error) {
 		return reconcile.Result{RequeueAfter: wait.Jitter(later.after, 0.1)}, nil
 	case apierrors.IsConflict(err):
 		return reconcile.Result{RequeueAfter: conflicted}, nil
-	case errors.Is(err, registry.ErrNotReady), errors.Is(err, registry.ErrReplaced), errors.Is(err, registry.ErrElsewhere):
-		return reconcile.Result{RequeueAfter: wait.Jitter(unready, 0.5)}, nil
 	}
 	return reconcile.Result{}, err
 }

@@ -73,23 +73,9 @@ func Open[T client.Object](p *Pair, s Syncer[T], t Translator[T], o Options[T]) 
 		moved: func(ctx context.Context, found client.Object) []types.NamespacedName {
 			return r.observeDown(ctx, found, false)
 		},
-		Sources: []source.TypedSyncingSource[reconcile.Request]{syncing(r.up.Requests(r.observeUp)), syncing(r.down.Requests(r.observeDown))},
+		Sources: []source.TypedSyncingSource[reconcile.Request]{r.up.Requests(r.observeUp), r.down.Requests(r.observeDown)},
 	}, nil
 }
-
-// syncing: a leased remote may be away, and has no initial objects to wait for.
-func syncing(s source.TypedSource[reconcile.Request]) source.TypedSyncingSource[reconcile.Request] {
-	if one, ok := s.(source.TypedSyncingSource[reconcile.Request]); ok {
-		return one
-	}
-	return unsynced{s}
-}
-
-type unsynced struct {
-	source.TypedSource[reconcile.Request]
-}
-
-func (unsynced) WaitForSync(context.Context) error { return nil }
 
 // RegisterFake adds the controller of a FakeSyncer to the pair.
 func RegisterFake[T client.Object](p *Pair, s FakeSyncer[T], o Options[T]) error {
@@ -149,9 +135,6 @@ func newReconciler[T client.Object](p *Pair, s Syncer[T], t Translator[T], o Opt
 	kind, err := kindOf(p, o)
 	if err != nil {
 		return nil, err
-	}
-	if !p.options.Downstream.ReportsDeletions() && o.OnDownstreamDeletion == Propagate {
-		return nil, fmt.Errorf("%w: syncer %s: deletions of copies in a leased remote are not reported; use Recreate", ErrInvalidConfig, s.Name())
 	}
 	if _, importer := s.(UpSyncer[T]); importer && p.options.Downstream.SeesCopiesOnly() {
 		return nil, fmt.Errorf("%w: syncer %s is an UpSyncer, and a pair watches only its own copies in a hub downstream; "+

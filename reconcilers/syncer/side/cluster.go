@@ -37,7 +37,7 @@ type clusterView struct {
 // Reader returns the cache: the client reads unstructured objects from the API server.
 func (v *clusterView) Reader(Access) client.Reader { return v.cluster.GetCache() }
 
-func (v *clusterView) Requests(observe Notify) source.TypedSource[reconcile.Request] {
+func (v *clusterView) Requests(observe Notify) source.TypedSyncingSource[reconcile.Request] {
 	h := handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
 		return requestsFor(observe(ctx, obj, v.seen.has(obj)))
 	})

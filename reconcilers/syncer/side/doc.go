@@ -8,6 +8,5 @@ access to its cluster for one call, and opens Views: objects of one kind, with t
 	InProcess  any cluster.Cluster that runs in the process         its cache
 	OfRemote   the remote of an app                                 its cache
 	OfHub      the hub, as an app reaches it                        the informer that all apps share
-	Leased     a remote of a registry, borrowed for each reconcile  the cache of its app
 */
 package side

@@ -74,7 +74,7 @@ type hubView struct{ objects *hubobjects.Objects }
 
 func (v *hubView) Reader(Access) client.Reader { return v.objects }
 
-func (v *hubView) Requests(observe Notify) source.TypedSource[reconcile.Request] {
+func (v *hubView) Requests(observe Notify) source.TypedSyncingSource[reconcile.Request] {
 	return hubobjects.Map(v.objects, func(ctx context.Context, obj client.Object) []reconcile.Request {
 		gone, ok := v.objects.Deleted(client.ObjectKeyFromObject(obj))
 		return requestsFor(observe(ctx, obj, ok && gone.Seen && gone.Object.GetUID() == obj.GetUID()))

@@ -15,7 +15,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// Side is one cluster of a pair. Make one with InProcess, OfRemote, OfHub or Leased.
+// Side is one cluster of a pair. Make one with InProcess, OfRemote or OfHub.
 type Side struct{ inner inner }
 
 // IsZero reports whether the Side is no cluster.
@@ -23,17 +23,13 @@ func (s Side) IsZero() bool { return s.inner == nil }
 
 // Cluster returns the name of the side's Cluster, or nothing.
 func (s Side) Cluster() registry.ClusterName {
-	switch one := s.inner.(type) {
-	case *clusterSide:
-		return one.name
-	case *leasedSide:
+	if one, ok := s.inner.(*clusterSide); ok {
 		return one.name
 	}
 	return ""
 }
 
-// Lend calls f with access to the cluster. It does not wait for the network; for a leased remote that is not Ready it
-// returns registry.ErrNotReady.
+// Lend calls f with access to the cluster. It does not wait for the network.
 func (s Side) Lend(ctx context.Context, f func(ctx context.Context, a Access) error) error {
 	return s.inner.lend(ctx, f)
 }
@@ -45,12 +41,6 @@ func (s Side) Open(w Want) (View, error) { return s.inner.open(w) }
 func (s Side) Selects(obj client.Object) bool {
 	hub, ok := s.inner.(*hubSide)
 	return !ok || hub.selection.selects(obj)
-}
-
-// ReportsDeletions reports whether views tell deleted from out of sight. A leased remote may be away for any time.
-func (s Side) ReportsDeletions() bool {
-	_, leased := s.inner.(*leasedSide)
-	return !leased
 }
 
 // SeesCopiesOnly reports whether the views of copies have nothing but copies.
@@ -65,7 +55,7 @@ type Access struct {
 	Client client.Client
 	// Live reads from the API server.
 	Live client.Reader
-	// Indexer is for IndexRegisterer; nil for the hub of an app and a leased remote.
+	// Indexer is for IndexRegisterer; nil for the hub of an app.
 	Indexer client.FieldIndexer
 	// Config is for further clients; nil for the hub of an app.
 	Config *rest.Config
@@ -90,7 +80,7 @@ type View interface {
 	// Reader reads from memory if the side has the objects there.
 	Reader(a Access) client.Reader
 	// Requests calls observe for each event and requests the keys that it returns, until the context of the source ends.
-	Requests(observe Notify) source.TypedSource[reconcile.Request]
+	Requests(observe Notify) source.TypedSyncingSource[reconcile.Request]
 	// Declare returns the context for deletes that follow from an absence that a live read confirms, with evidence if
 	// the side has any; see registry/deletes.
 	Declare(ctx context.Context, key types.NamespacedName) (context.Context, error)
