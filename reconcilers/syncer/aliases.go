@@ -15,7 +15,7 @@ import (
 type (
 	// Side is one cluster of a pair.
 	Side = side.Side
-	// Access is the access to one cluster during one call. It must not be kept.
+	// Access is the access to one cluster.
 	Access = side.Access
 	// HubSelection selects the hub's objects for an upstream side.
 	HubSelection = side.HubSelection

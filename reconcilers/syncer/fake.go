@@ -20,22 +20,17 @@ type fakeReconciler[T client.Object] struct {
 	up     side.View
 }
 
-func (r *fakeReconciler[T]) Reconcile(ctx context.Context, req reconcile.Request) (result reconcile.Result, err error) {
-	return around(ctx, r.syncer, req, func(ctx context.Context) (result reconcile.Result, err error) {
-		err = r.pair.options.Upstream.Lend(ctx, func(ctx context.Context, up Access) error {
-			obj := newObject[T](r.kind)
-			found, err := presenceOf(obj, r.up.Reader(up).Get(ctx, req.NamespacedName, obj))
-			switch {
-			case err != nil:
-				return fmt.Errorf("read upstream %s %s: %w", r.kind.Kind, req, err)
-			case found == absent:
-				result, err = r.syncer.FakeSyncUp(ctx, req.NamespacedName, up)
-			default:
-				result, err = r.syncer.FakeSync(ctx, obj, up)
-			}
-			return err
-		})
-		return result, err
+func (r *fakeReconciler[T]) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	return around(ctx, r.syncer, req, func(ctx context.Context) (reconcile.Result, error) {
+		obj, up := newObject[T](r.kind), r.pair.options.Upstream.Access()
+		found, err := presenceOf(obj, r.up.Reader().Get(ctx, req.NamespacedName, obj))
+		switch {
+		case err != nil:
+			return reconcile.Result{}, fmt.Errorf("read upstream %s %s: %w", r.kind.Kind, req, err)
+		case found == absent:
+			return r.syncer.FakeSyncUp(ctx, req.NamespacedName, up)
+		}
+		return r.syncer.FakeSync(ctx, obj, up)
 	})
 }
 

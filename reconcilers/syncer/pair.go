@@ -131,11 +131,7 @@ func (p *Pair) Manager() ctrl.Manager { return p.options.Manager }
 
 // With calls f with access to both clusters. It does not wait for the network.
 func (p *Pair) With(ctx context.Context, f func(ctx context.Context, up, down Access) error) error {
-	return p.options.Upstream.Lend(ctx, func(ctx context.Context, up Access) error {
-		return p.options.Downstream.Lend(ctx, func(ctx context.Context, down Access) error {
-			return f(ctx, up, down)
-		})
-	})
+	return f(ctx, p.options.Upstream.Access(), p.options.Downstream.Access())
 }
 
 func (p *Pair) fieldManager(direction string) string {

@@ -89,17 +89,15 @@ func (r *reconciler[T]) observeDown(_ context.Context, obj client.Object, delete
 
 func (r *reconciler[T]) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	ctx = deletes.CausedBy(ctx, r.pair.options.Cause)
-	return around(ctx, r.syncer, req, func(ctx context.Context) (result reconcile.Result, err error) {
-		err = r.pair.With(ctx, func(ctx context.Context, up, down Access) error {
-			s := &Session[T]{of: r, key: req.NamespacedName, upstream: up, downstream: down}
-			if err := s.observe(ctx); err != nil {
-				return err
-			}
-			result, err = s.act(ctx)
-			s.noteFailure(ctx, err)
-			s.report(err)
-			return err
-		})
+	return around(ctx, r.syncer, req, func(ctx context.Context) (reconcile.Result, error) {
+		o := &r.pair.options
+		s := &Session[T]{of: r, key: req.NamespacedName, upstream: o.Upstream.Access(), downstream: o.Downstream.Access()}
+		if err := s.observe(ctx); err != nil {
+			return reconcile.Result{}, err
+		}
+		result, err := s.act(ctx)
+		s.noteFailure(ctx, err)
+		s.report(err)
 		return result, err
 	})
 }
@@ -152,7 +150,7 @@ func (e *bothError) Unwrap() []error { return []error{e.up, e.down} }
 func (s *Session[T]) observe(ctx context.Context) error {
 	r := s.of
 	s.up = newObject[T](r.kind)
-	err := r.up.Reader(s.upstream).Get(ctx, s.key, s.up)
+	err := r.up.Reader().Get(ctx, s.key, s.up)
 	s.facts.up, err = presenceOf(s.up, err)
 	if err != nil {
 		return fmt.Errorf("read upstream %s %s: %w", r.kind.Kind, s.key, err)
@@ -296,7 +294,7 @@ func (s *Session[T]) readDown(ctx context.Context, name types.NamespacedName) (e
 	if name.Name == "" {
 		return nil
 	}
-	err = s.of.down.Reader(s.downstream).Get(ctx, name, s.down)
+	err = s.of.down.Reader().Get(ctx, name, s.down)
 	if s.facts.down, err = presenceOf(s.down, err); err != nil {
 		return fmt.Errorf("read downstream %s %s: %w", s.of.kind.Kind, name, err)
 	}

@@ -35,7 +35,7 @@ type clusterView struct {
 }
 
 // Reader returns the cache: the client reads unstructured objects from the API server.
-func (v *clusterView) Reader(Access) client.Reader { return v.cluster.GetCache() }
+func (v *clusterView) Reader() client.Reader { return v.cluster.GetCache() }
 
 func (v *clusterView) Requests(observe Notify) source.TypedSyncingSource[reconcile.Request] {
 	h := handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {

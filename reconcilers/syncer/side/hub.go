@@ -46,9 +46,7 @@ type hubSide struct {
 	selection HubSelection
 }
 
-func (s *hubSide) lend(ctx context.Context, f func(context.Context, Access) error) error {
-	return f(ctx, Access{Client: s.client, Live: s.client})
-}
+func (s *hubSide) access() Access { return Access{Client: s.client, Live: s.client} }
 
 func (s *hubSide) open(w Want) (View, error) {
 	selected, keys := hubobjects.Selection{
@@ -72,7 +70,7 @@ func (s *hubSide) open(w Want) (View, error) {
 
 type hubView struct{ objects *hubobjects.Objects }
 
-func (v *hubView) Reader(Access) client.Reader { return v.objects }
+func (v *hubView) Reader() client.Reader { return v.objects }
 
 func (v *hubView) Requests(observe Notify) source.TypedSyncingSource[reconcile.Request] {
 	return hubobjects.Map(v.objects, func(ctx context.Context, obj client.Object) []reconcile.Request {

@@ -29,10 +29,8 @@ func (s Side) Cluster() registry.ClusterName {
 	return ""
 }
 
-// Lend calls f with access to the cluster. It does not wait for the network.
-func (s Side) Lend(ctx context.Context, f func(ctx context.Context, a Access) error) error {
-	return s.inner.lend(ctx, f)
-}
+// Access returns the access to the cluster.
+func (s Side) Access() Access { return s.inner.access() }
 
 // Open begins a watch, while the pair is set up.
 func (s Side) Open(w Want) (View, error) { return s.inner.open(w) }
@@ -49,7 +47,7 @@ func (s Side) SeesCopiesOnly() bool {
 	return hub
 }
 
-// Access is the access to one cluster during one call. It must not be kept.
+// Access is the access to one cluster.
 type Access struct {
 	// Client reads from the cache, except unstructured objects, and the hub's from an app, which are live.
 	Client client.Client
@@ -62,7 +60,7 @@ type Access struct {
 }
 
 type inner interface {
-	lend(ctx context.Context, f func(ctx context.Context, a Access) error) error
+	access() Access
 	open(w Want) (View, error)
 }
 
@@ -78,7 +76,7 @@ type Want struct {
 // View is the objects of one kind on one side.
 type View interface {
 	// Reader reads from memory if the side has the objects there.
-	Reader(a Access) client.Reader
+	Reader() client.Reader
 	// Requests calls observe for each event and requests the keys that it returns, until the context of the source ends.
 	Requests(observe Notify) source.TypedSyncingSource[reconcile.Request]
 	// Declare returns the context for deletes that follow from an absence that a live read confirms, with evidence if
@@ -101,14 +99,9 @@ type clusterSide struct {
 	name    registry.ClusterName
 }
 
-func (s *clusterSide) lend(ctx context.Context, f func(context.Context, Access) error) error {
-	a := accessTo(s.cluster)
-	a.Indexer = s.cluster.GetFieldIndexer()
-	return f(ctx, a)
-}
-
-func accessTo(c cluster.Cluster) Access {
-	return Access{Client: c.GetClient(), Live: c.GetAPIReader(), Config: c.GetConfig()}
+func (s *clusterSide) access() Access {
+	c := s.cluster
+	return Access{Client: c.GetClient(), Live: c.GetAPIReader(), Indexer: c.GetFieldIndexer(), Config: c.GetConfig()}
 }
 
 func (s *clusterSide) open(w Want) (View, error) {
