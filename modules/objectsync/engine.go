@@ -55,7 +55,6 @@ type engine struct {
 	shared      *shared
 	statuses    *rate.Limiter // limits the writes of status of all rules
 	hub, remote *registry.Reviews
-	metrics     *syncer.Metrics     // of all rules; set by Start
 	rules       *hubobjects.Objects // set by Start
 	ctx         context.Context     //nolint:containedctx // Of Start: the life of all entries.
 	running     sync.WaitGroup      // goroutines of entries
@@ -96,11 +95,7 @@ func (e *engine) Start(ctx context.Context) error {
 	if !e.awaitRules(ctx) {
 		return nil
 	}
-	var err error
-	if e.metrics, err = syncer.NewMetrics(e.params.Metrics); err != nil {
-		return err
-	}
-	err = registry.ControllerManagedBy(e.params.Manager).Named("sync-rules").
+	err := registry.ControllerManagedBy(e.params.Manager).Named("sync-rules").
 		WithOptions(controller.Options{MaxConcurrentReconciles: ruleWorkers}).
 		WatchesRawSource(e.rules.Requests()).
 		WatchesRawSource(registry.Changed(e.params.Facts, e.all)).

@@ -47,7 +47,7 @@ func (e *entry) open(ctx context.Context) (err error) {
 	options := syncer.PairOptions{
 		Name: "sync-" + e.Name, Manager: p.Manager, Identity: e.Identity(placeOf(p)), OneToOne: e.HasFinalizers(),
 		Upstream: syncer.OfHub(p.Remote, e.hubSelection()), Downstream: syncer.OfRemote(p.Remote),
-		Quote: e.quoteFor(), Shared: e.engine.metrics, StatusLimiter: e.engine.statuses,
+		Quote: e.quoteFor(), Metrics: p.Metrics, StatusLimiter: e.engine.statuses,
 		Cause: "rule " + e.Name, GiveUp: e.giveUp, Report: e.report, Refused: e.refused,
 	}
 	if e.From == rules.FromRemote {

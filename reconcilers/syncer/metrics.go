@@ -10,9 +10,15 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Metrics are those of many pairs that come and go.
-type Metrics struct {
+const (
+	pairLabel = "pair"
+	kindLabel = "kind"
+)
+
+// collector has the metrics of all pairs of a Registerer, which come and go.
+type collector struct {
 	writes, conflicts, fights *prometheus.CounterVec
+	copies                    *prometheus.Desc
 
 	mu    sync.Mutex // protects the fields
 	pairs map[string]int
@@ -21,108 +27,102 @@ type Metrics struct {
 
 type ownKey struct{ pair, kind string }
 
-const (
-	pairLabel = "pair"
-	kindLabel = "kind"
-)
-
-// NewMetrics registers the metrics.
-func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
-	m := &Metrics{pairs: map[string]int{}, own: map[ownKey]*func() int{}}
-	m.writes, m.conflicts, m.fights = counters(pairLabel)
-	return m, errors.Join(r.Register(m.writes), r.Register(m.conflicts), r.Register(m.fights), r.Register(m))
-}
-
-func counters(by ...string) (writes, conflicts, fights *prometheus.CounterVec) {
+// collectorOf registers the collector of a Registerer, unless it has one. It may be nil.
+func collectorOf(r prometheus.Registerer) (*collector, error) {
 	counter := func(name, help string, more ...string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, append(append(more, kindLabel), by...))
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, append(more, kindLabel, pairLabel))
 	}
-	return counter("clusterfx_sync_writes_total", "Requests of a pair that change objects, by direction (down: copies, "+
+	c := &collector{
+		pairs: map[string]int{}, own: map[ownKey]*func() int{},
+		writes: counter("clusterfx_sync_writes_total", "Requests of a pair that change objects, by direction (down: copies, "+
 			"up: originals), verb and result (ok, conflict or error).", "direction", "verb", "result"),
-		counter("clusterfx_sync_name_conflicts_total", "Times that the name of a copy belonged to another object."),
-		counter("clusterfx_sync_contended_total", "Writes of a pair that were put off because another client changes the same field.")
+		conflicts: counter("clusterfx_sync_name_conflicts_total", "Times that the name of a copy belonged to another object."),
+		fights:    counter("clusterfx_sync_contended_total", "Writes of a pair that were put off because another client changes the same field."),
+		copies:    prometheus.NewDesc("clusterfx_sync_copies", "Copies that a pair has made and that exist.", []string{pairLabel, kindLabel}, nil),
+	}
+	if r == nil {
+		return c, nil
+	}
+	err := r.Register(c)
+	if before, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
+		if known, ok := before.ExistingCollector.(*collector); ok {
+			return known, nil
+		}
+	}
+	return c, err
 }
 
-const copiesName, copiesHelp = "clusterfx_sync_copies", "Copies that a pair has made and that exist."
+func (c *collector) counters() []*prometheus.CounterVec {
+	return []*prometheus.CounterVec{c.writes, c.conflicts, c.fights}
+}
 
 // Describe implements prometheus.Collector.
-func (m *Metrics) Describe(descriptions chan<- *prometheus.Desc) { descriptions <- copiesDesc() }
-
-func copiesDesc() *prometheus.Desc {
-	return prometheus.NewDesc(copiesName, copiesHelp, []string{pairLabel, kindLabel}, nil)
+func (c *collector) Describe(descriptions chan<- *prometheus.Desc) {
+	for _, one := range c.counters() {
+		one.Describe(descriptions)
+	}
+	descriptions <- c.copies
 }
 
 // Collect implements prometheus.Collector.
-func (m *Metrics) Collect(values chan<- prometheus.Metric) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	desc := copiesDesc()
-	for of, count := range m.own {
-		values <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64((*count)()), of.pair, of.kind)
+func (c *collector) Collect(values chan<- prometheus.Metric) {
+	for _, one := range c.counters() {
+		one.Collect(values)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for of, count := range c.own {
+		values <- prometheus.MustNewConstMetric(c.copies, prometheus.GaugeValue, float64((*count)()), of.pair, of.kind)
 	}
 }
 
 // metrics are those of one pair.
 type metrics struct {
-	name                      string
-	registerer                prometheus.Registerer // may be nil
-	shared                    *Metrics              // may be nil
+	all                       *collector
+	pair                      string
 	writes, conflicts, fights *prometheus.CounterVec
-	mine                      map[ownKey]*func() int // in shared
+	mine                      map[ownKey]*func() int
 }
 
 func newMetrics(o PairOptions) (*metrics, error) {
-	m := &metrics{name: o.Name, shared: o.Shared, mine: map[ownKey]*func() int{}}
-	if o.Shared != nil {
-		pair := prometheus.Labels{pairLabel: o.Name}
-		m.writes, m.conflicts, m.fights = o.Shared.writes.MustCurryWith(pair), o.Shared.conflicts.MustCurryWith(pair), o.Shared.fights.MustCurryWith(pair)
-		o.Shared.mu.Lock()
-		o.Shared.pairs[o.Name]++
-		o.Shared.mu.Unlock()
-		return m, nil
+	all, err := collectorOf(o.Metrics)
+	if err != nil {
+		return nil, err
 	}
-	m.writes, m.conflicts, m.fights = counters()
-	if o.Metrics == nil {
-		return m, nil
-	}
-	m.registerer = prometheus.WrapRegistererWith(prometheus.Labels{pairLabel: o.Name}, o.Metrics)
-	return m, errors.Join(m.registerer.Register(m.writes), m.registerer.Register(m.conflicts), m.registerer.Register(m.fights))
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	all.pairs[o.Name]++
+	by := prometheus.Labels{pairLabel: o.Name}
+	return &metrics{
+		all: all, pair: o.Name, mine: map[ownKey]*func() int{},
+		writes: all.writes.MustCurryWith(by), conflicts: all.conflicts.MustCurryWith(by), fights: all.fights.MustCurryWith(by),
+	}, nil
 }
 
-// own exports the number of copies of a kind; only the first syncer of a kind is counted.
+// own exports the number of copies of a kind; of two syncers of a kind the later one is counted.
 func (m *metrics) own(kind string, count func() int) {
-	switch {
-	case m.shared != nil:
-		m.shared.mu.Lock()
-		defer m.shared.mu.Unlock()
-		of := ownKey{m.name, kind}
-		m.mine[of], m.shared.own[of] = &count, &count
-	case m.registerer != nil:
-		_ = m.registerer.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: copiesName, Help: copiesHelp, ConstLabels: prometheus.Labels{kindLabel: kind},
-		}, func() float64 { return float64(count()) }))
-	}
+	m.all.mu.Lock()
+	defer m.all.mu.Unlock()
+	of := ownKey{m.pair, kind}
+	m.mine[of], m.all.own[of] = &count, &count
 }
 
 // close leaves the metrics of a later pair of the same name.
 func (m *metrics) close() {
-	s := m.shared
-	if s == nil {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	c := m.all
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for of, count := range m.mine {
-		if s.own[of] == count {
-			delete(s.own, of)
+		if c.own[of] == count {
+			delete(c.own, of)
 		}
 	}
-	if s.pairs[m.name]--; s.pairs[m.name] > 0 {
+	if c.pairs[m.pair]--; c.pairs[m.pair] > 0 {
 		return
 	}
-	delete(s.pairs, m.name)
-	for _, one := range []*prometheus.CounterVec{s.writes, s.conflicts, s.fights} {
-		one.DeletePartialMatch(prometheus.Labels{pairLabel: m.name})
+	delete(c.pairs, m.pair)
+	for _, one := range c.counters() {
+		one.DeletePartialMatch(prometheus.Labels{pairLabel: m.pair})
 	}
 }
 

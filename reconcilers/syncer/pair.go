@@ -48,9 +48,8 @@ type PairOptions struct {
 	// StatusLimiter limits the writes of status; the pairs of one remote share one, see NewStatusLimiter. Default:
 	// one per pair.
 	StatusLimiter *rate.Limiter
-	// Metrics receives the pair's metrics, or Shared does with those of other pairs. Default: none.
+	// Metrics receives the metrics of the pair, until Close. Default: none.
 	Metrics prometheus.Registerer
-	Shared  *Metrics
 	// Cause has the limits of deletes for itself, with what it creates; see deletes.CausedBy. Default: none.
 	Cause string
 	// GiveUp is asked before a copy is deleted whose original exists, as it is not selected any more or its copy has moved: it may add
@@ -82,8 +81,7 @@ func (p *Pair) cluster() string {
 	return string(cmp.Or(p.options.Downstream.Cluster(), p.options.Upstream.Cluster()))
 }
 
-// NewPair sends no requests. The error wraps ErrInvalidConfig, unless Metrics refuses the metrics, as for a second
-// pair of one name.
+// NewPair sends no requests. The error wraps ErrInvalidConfig, unless Metrics refuses the metrics.
 func NewPair(o PairOptions) (*Pair, error) {
 	id, err := o.Identity.WithDefaults()
 	if err != nil {
@@ -106,7 +104,7 @@ func NewPair(o PairOptions) (*Pair, error) {
 	return &Pair{options: o, metrics: m}, nil
 }
 
-// Close takes a pair whose work has ended out of PairOptions.Shared.
+// Close takes a pair whose work has ended out of the metrics.
 func (p *Pair) Close() { p.metrics.close() }
 
 func (p *Pair) giveUp(ctx context.Context) (context.Context, bool, error) {
