@@ -146,7 +146,7 @@ func newReconciler[T client.Object](p *Pair, s Syncer[T], t Translator[T], o Opt
 	o.OnDownstreamDeletion = cmp.Or(o.OnDownstreamDeletion, Recreate)
 	r := &reconciler[T]{
 		pair: p, syncer: s, translator: t, options: o, kind: kind, keys: p.options.Identity.Keys(),
-		memory: memory.New(), fights: memory.NewDetector[types.NamespacedName](memory.DetectorOptions{}),
+		memory: memory.New(), fights: &memory.Detector[types.NamespacedName]{},
 		pauses:    workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](pauseBase, retryMax),
 		finalizer: FinalizerOf(p.options.Identity),
 		log:       p.options.Manager.GetLogger().WithValues("pair", p.options.Name, "syncer", s.Name()),

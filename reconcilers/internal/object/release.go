@@ -12,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -36,28 +35,11 @@ func Release[O client.Object](mgr ctrl.Manager, owner, finalizer string) registr
 		if err != nil {
 			return err
 		}
-		r := newRelease(mgr, kind, finalizer)
-		r.newList = mgr.GetScheme().New
-		return r.all(ctx)
+		return release{
+			Finalizers: Finalizers{Client: mgr.GetClient(), Kind: kind, Owner: finalizer},
+			finalizer:  finalizer, live: mgr.GetAPIReader(), cached: mgr.GetCache(), scheme: mgr.GetScheme(),
+		}.all(ctx)
 	}}
-}
-
-// ReleaseUnstructured does that for a kind that the app's caches have unstructured.
-func ReleaseUnstructured(ctx context.Context, mgr ctrl.Manager, kind schema.GroupVersionKind, finalizer string) error {
-	r := newRelease(mgr, kind, finalizer)
-	r.newList = func(list schema.GroupVersionKind) (runtime.Object, error) {
-		u := &unstructured.UnstructuredList{}
-		u.SetGroupVersionKind(list)
-		return u, nil
-	}
-	return r.all(ctx)
-}
-
-func newRelease(mgr ctrl.Manager, kind schema.GroupVersionKind, finalizer string) release {
-	return release{
-		Finalizers: Finalizers{Client: mgr.GetClient(), Kind: kind, Owner: finalizer},
-		finalizer:  finalizer, live: mgr.GetAPIReader(), cached: mgr.GetCache(),
-	}
 }
 
 type release struct {
@@ -65,7 +47,7 @@ type release struct {
 	finalizer string
 	live      client.Reader
 	cached    client.Reader
-	newList   func(schema.GroupVersionKind) (runtime.Object, error) // list of the objects in the cache
+	scheme    *runtime.Scheme
 }
 
 // all reads pages from the API server, or the app's cache if credentials for some namespaces cannot list all.
@@ -106,7 +88,7 @@ func (r release) each(ctx context.Context, objects []metav1.PartialObjectMetadat
 }
 
 func (r release) seen(ctx context.Context) (*metav1.PartialObjectMetadataList, error) {
-	empty, err := r.newList(r.listKind())
+	empty, err := r.scheme.New(r.listKind())
 	if err != nil {
 		return nil, err
 	}

@@ -22,9 +22,9 @@ var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 func at(seconds float64) time.Time { return start.Add(time.Duration(seconds * float64(time.Second))) }
 
 // contended returns a Detector with a fight over a key that began at the start, and the pause of it.
-func contended(t testing.TB, o memory.DetectorOptions, key string) *memory.Detector[string] {
+func contended(t testing.TB, key string) *memory.Detector[string] {
 	t.Helper()
-	d := memory.NewDetector[string](o)
+	d := &memory.Detector[string]{}
 	for i := range memory.Flips {
 		if wait := d.Record(key, field, start); wait != 0 {
 			t.Fatalf("flip %d: wait %s", i, wait)
@@ -40,7 +40,7 @@ func contended(t testing.TB, o memory.DetectorOptions, key string) *memory.Detec
 // then pauses that double up to a minute.
 func TestContention_Fight(t *testing.T) {
 	t.Parallel()
-	d := memory.NewDetector[string](memory.DetectorOptions{})
+	d := &memory.Detector[string]{}
 	var writes []float64
 	for now := start; now.Before(at(400)); {
 		wait := d.Record("a", field, now)
@@ -56,7 +56,7 @@ func TestContention_Fight(t *testing.T) {
 
 func TestContention_FlipsOutsideTheWindow(t *testing.T) {
 	t.Parallel()
-	d := memory.NewDetector[string](memory.DetectorOptions{})
+	d := &memory.Detector[string]{}
 	for i := range 100 {
 		if wait := d.Record("a", field, at(float64(i)*12)); wait != 0 { // Five per minute.
 			t.Fatalf("flip %d: wait %s", i, wait)
@@ -69,7 +69,7 @@ func TestContention_FlipsOutsideTheWindow(t *testing.T) {
 
 func TestContention_FieldsAndKeysCountSeparately(t *testing.T) {
 	t.Parallel()
-	d := memory.NewDetector[string](memory.DetectorOptions{})
+	d := &memory.Detector[string]{}
 	for i := range memory.Flips {
 		for _, key := range []string{"a", "b"} {
 			for _, name := range []string{"x", "y", "z"} {
@@ -87,7 +87,7 @@ func TestContention_FieldsAndKeysCountSeparately(t *testing.T) {
 // TestContention_ManyFields tests a client that flips another field each time.
 func TestContention_ManyFields(t *testing.T) {
 	t.Parallel()
-	d := memory.NewDetector[string](memory.DetectorOptions{})
+	d := &memory.Detector[string]{}
 	writes := 0
 	for i := range 1000 {
 		if d.Record("a", fmt.Sprint("metadata.labels.", i), at(float64(i)/100)) == 0 {
@@ -115,7 +115,7 @@ func TestContention_Quiet(t *testing.T) {
 		{"after a minute of quiet", 61, 0},
 		{"within a minute", 60.5, 2 * time.Second},
 	} {
-		d := contended(t, memory.DetectorOptions{}, "a")
+		d := contended(t, "a")
 		wait := d.Record("a", field, at(test.seconds))
 		if wait == 0 {
 			wait = d.Record("a", field, at(test.seconds))
@@ -126,7 +126,7 @@ func TestContention_Quiet(t *testing.T) {
 
 func TestContention_Forget(t *testing.T) {
 	t.Parallel()
-	d := contended(t, memory.DetectorOptions{}, "a")
+	d := contended(t, "a")
 	d.Forget("a")
 	d.Forget("b")
 	if wait := d.Record("a", field, at(.1)); wait != 0 || d.Len() != 1 {
@@ -134,44 +134,21 @@ func TestContention_Forget(t *testing.T) {
 	}
 }
 
-func TestContention_ClockSetBack(t *testing.T) {
-	t.Parallel()
-	d := contended(t, memory.DetectorOptions{}, "a")
-	testkit.Equal(t, d.Record("a", field, at(-3600)), time.Second, "wait")
-}
-
-func TestContention_Options(t *testing.T) {
-	t.Parallel()
-	d := memory.NewDetector[string](memory.DetectorOptions{Flips: 1, Window: time.Hour, LongestPause: 3 * time.Second})
-	var waits []time.Duration
-	for _, seconds := range []float64{0, 3599, 3600, 3600, 3602, 3602, 3605, 3605} {
-		waits = append(waits, d.Record("a", field, at(seconds)))
-	}
-	want := []time.Duration{0, time.Second, 0, 2 * time.Second, 0, 3 * time.Second, 0, 3 * time.Second}
-	testkit.Equal(t, waits, want, "waits")
-	if d := memory.NewDetector[string](memory.DetectorOptions{Flips: 1, LongestPause: time.Millisecond}); d.Record("a", field, start) != 0 ||
-		d.Record("a", field, start) != time.Second || d.Record("a", field, at(1)) != 0 || d.Record("a", field, at(1)) != time.Second {
-		t.Error("a pause is shorter than the first one")
-	}
-}
-
-// TestContention_BoundedMemory tests that the least recently used key is dropped.
 func TestContention_BoundedMemory(t *testing.T) {
 	t.Parallel()
-	d := contended(t, memory.DetectorOptions{Keys: 3}, "a")
-	for i := range 100 {
-		d.Record(fmt.Sprint("new", i), field, start)
-		if wait := d.Record("a", field, start); wait != time.Second {
-			t.Fatalf("the fight is forgotten after %d other keys: wait %s", i, wait)
-		}
+	d := &memory.Detector[int]{}
+	for i := range 3 * memory.MaxKeys {
+		d.Record(i, field, start)
 	}
-	testkit.Equal(t, d.Len(), 3, "keys")
-	for i := range 3 {
-		d.Record(fmt.Sprint("newer", i), field, start)
+	if n := d.Len(); n > memory.MaxKeys {
+		t.Errorf("%d keys", n)
 	}
-	if wait := d.Record("a", field, start); wait != 0 || d.Len() != 3 {
-		t.Errorf("wait %s, %d keys", wait, d.Len())
-	}
+}
+
+func TestContention_ClockSetBack(t *testing.T) {
+	t.Parallel()
+	d := contended(t, "a")
+	testkit.Equal(t, d.Record("a", field, at(-3600)), time.Second, "wait")
 }
 
 // TestContention_WritesAreBounded tests that no sequence of flips gets more writes in a minute than the limits allow: five for each of at
@@ -179,7 +156,7 @@ func TestContention_BoundedMemory(t *testing.T) {
 func TestContention_WritesAreBounded(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		d := memory.NewDetector[string](memory.DetectorOptions{})
+		d := &memory.Detector[string]{}
 		longest := rapid.SampledFrom([]int{10, 1000, 20_000, 90_000}).Draw(t, "longest")
 		steps := rapid.SliceOfN(rapid.IntRange(0, longest), 50, 300).Draw(t, "milliseconds")
 		fields := rapid.IntRange(1, 40).Draw(t, "fields")
@@ -203,7 +180,7 @@ func TestContention_WritesAreBounded(t *testing.T) {
 
 func TestContention_ConcurrentUse(t *testing.T) {
 	t.Parallel()
-	d := memory.NewDetector[int](memory.DetectorOptions{Keys: 8})
+	d := &memory.Detector[int]{}
 	var group sync.WaitGroup
 	for worker := range 8 {
 		group.Go(func() {
@@ -216,15 +193,15 @@ func TestContention_ConcurrentUse(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if d.Len() > 8 {
+	if d.Len() > 10 {
 		t.Errorf("%d keys", d.Len())
 	}
 }
 
 func BenchmarkContention_Record(b *testing.B) {
-	d := memory.NewDetector[int](memory.DetectorOptions{})
+	d := &memory.Detector[int]{}
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		d.Record(i, field, start) // Each call drops a key.
+		d.Record(i, field, start)
 	}
 }
