@@ -263,6 +263,7 @@ func TestRule_Adopts(t *testing.T) {
 		"equal without":            {r, original, configMap("default", "a", map[string]any{"k": "1"}), false},
 		"the copy of another rule": {r, original, marked, false},
 		"never":                    {theRule(t), original, configMap("default", "a", map[string]any{"k": "1"}), false},
+		"an object of the hub":     {theRule(t, "from: Remote", "adopt: IfEqual"), original, configMap("default", "a", map[string]any{"k": "1"}), false},
 		"without content":          {theRule(t, "adopt: IfEqual"), configMap("default", "a", nil), configMap("default", "a", nil), false},
 	} {
 		q := p

@@ -18,11 +18,11 @@ import (
 
 // orders is a rule whose originals have a finalizer.
 func orders() rules.Rule {
-	return rules.Rule{
-		Name: "orders", From: rules.FromHub, Kind: rules.Kind{APIVersion: "v1", Kind: "ConfigMap"}, To: rules.To{Names: rules.Mirror},
-		Namespaces: rules.Namespaces{Template: "tenant-{{cluster}}"},
-		Objects:    &metav1.LabelSelector{MatchLabels: map[string]string{"order": "yes"}},
-	}
+	return rules.Rule{Name: "orders", SyncRuleSpec: hubv1.SyncRuleSpec{
+		From: rules.FromHub, Kind: rules.Kind{APIVersion: "v1", Kind: "ConfigMap"}, To: hubv1.SyncTarget{Naming: rules.Mirror},
+		Namespaces: hubv1.SyncNamespaces{Template: "tenant-{{cluster}}"},
+		Objects:    hubv1.SyncObjects{Selector: &hubv1.LabelSelector{MatchLabels: map[string]hubv1.LabelValue{"order": "yes"}}},
+	}}
 }
 
 // bookOf returns a book in which clusters with the label tier: test are given up after two hours.

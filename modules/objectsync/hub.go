@@ -139,7 +139,8 @@ func (r *releaser) abandoned(
 	ctx context.Context, all []rules.Rule, obj *metav1.PartialObjectMetadata, finalizer string,
 ) (string, error) {
 	name, _ := rules.RuleOfFinalizer(finalizer)
-	if finalizer != (rules.Rule{Name: name, From: rules.FromHub}).Finalizer(rules.Place{HubID: r.params.Options.HubID}) {
+	ours := rules.Rule{SyncRuleSpec: hubv1.SyncRuleSpec{From: rules.FromHub}, Name: name}
+	if finalizer != ours.Finalizer(rules.Place{HubID: r.params.Options.HubID}) {
 		return "another hub has made it, as before this one was restored into a new cluster", nil
 	}
 	i := slices.IndexFunc(all, func(one rules.Rule) bool {

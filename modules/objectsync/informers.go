@@ -6,6 +6,7 @@ import (
 	"context"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
@@ -81,7 +82,7 @@ func (e *engine) unneeded(now time.Time) (ends []need) {
 }
 
 func (e *engine) removeInformer(ctx context.Context, n need) {
-	var of client.Object = emptyOf(rules.Rule{Kind: n.kind}.GVK())
+	var of client.Object = emptyOf(schema.FromAPIVersionAndKind(n.kind.APIVersion, n.kind.Kind))
 	if n.metadata {
 		of = namespaceMetadata()
 	}

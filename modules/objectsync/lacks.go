@@ -44,7 +44,7 @@ func (e *entry) check(ctx context.Context, live bool) (problems, error) {
 		return found, err
 	}
 	remote := hub
-	if !e.BringCRD {
+	if !e.BringsCRD() {
 		if remote, err = e.mapping(e.params.RESTMapper, inRemote, found); err != nil {
 			return nil, err
 		}
@@ -55,7 +55,7 @@ func (e *entry) check(ctx context.Context, live bool) (problems, error) {
 	if err := e.review(ctx, hub, remote, found); err != nil || len(found) > 0 {
 		return found, err
 	}
-	if e.BringCRD && e.Mode != rules.Observe {
+	if e.BringsCRD() && e.Mode != rules.Observe {
 		if err := e.bring(ctx, found); err != nil || len(found) > 0 {
 			return found, err
 		}

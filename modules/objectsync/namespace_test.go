@@ -7,7 +7,6 @@ import (
 	"errors"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,14 +28,14 @@ func (unreadable) Get(context.Context, client.ObjectKey, client.Object, ...clien
 // deleted.
 func TestNeedsNamespace(t *testing.T) {
 	t.Parallel()
-	r := &entry{Rule: rules.Rule{
-		From: rules.FromRemote, Namespaces: rules.Namespaces{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}},
-	}}
+	r := &entry{Rule: rules.Rule{SyncRuleSpec: hubv1.SyncRuleSpec{From: rules.FromRemote, Namespaces: hubv1.SyncNamespaces{
+		Selector: &hubv1.LabelSelector{MatchLabels: map[string]hubv1.LabelValue{"a": "b"}},
+	}}}}
 	r.params.Cache, r.ctx = unreadable{}, t.Context()
 	up := &unstructured.Unstructured{}
 	testkit.NoError(t, testkit.Err(r.needsNamespace(t.Context(), up)), "an object without a namespace")
 	up.SetNamespace("shop")
 	testkit.ErrorIs(t, testkit.Err(r.needsNamespace(t.Context(), up)), errRead)
-	r.Namespaces = rules.Namespaces{Names: []string{"shop"}}
+	r.Namespaces = hubv1.SyncNamespaces{Names: []string{"shop"}}
 	testkit.NoError(t, testkit.Err(r.needsNamespace(t.Context(), up)), "a rule that names its namespaces")
 }

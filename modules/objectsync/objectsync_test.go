@@ -5,19 +5,15 @@ package objectsync_test
 import (
 	"errors"
 	"os"
-	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/hubtest"
 	"github.com/clusterfx/clusterfx/internal/testkit"
-	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 )
 
 func TestMain(m *testing.M) {
@@ -110,38 +106,4 @@ func TestOneToOne(t *testing.T) {
 	a.Deregister()
 	hub.Delete(two)
 	hub.WaitGone(two)
-}
-
-// The hub knows which kinds of Kubernetes have namespaces, without a request: a rule that says otherwise is refused.
-func TestClusterScoped(t *testing.T) {
-	t.Parallel()
-	hub := hubtest.New(t)
-	kinds, err := discovery.NewDiscoveryClientForConfig(hub.Config())
-	testkit.Must(t, err)
-	lists, err := kinds.ServerPreferredResources()
-	testkit.Must(t, err)
-	checked := 0
-	for _, list := range lists {
-		group, err := schema.ParseGroupVersion(list.GroupVersion)
-		testkit.Must(t, err)
-		for _, one := range list.APIResources {
-			isObject := slices.Contains(one.Verbs, "list") && slices.Contains(one.Verbs, "create")
-			if !isObject || !rules.IsServedByKubernetes(group.Group) || one.Kind == "Event" {
-				continue
-			}
-			checked++
-			r := &hubv1.SyncRule{ObjectMeta: meta("", "a", nil), Spec: hubv1.SyncRuleSpec{
-				From: hubv1.SyncFromHub, Kind: hubv1.SyncKind{APIVersion: list.GroupVersion, Kind: one.Kind},
-				Objects: hubv1.SyncObjects{Selector: &hubv1.LabelSelector{MatchLabels: map[string]hubv1.LabelValue{"a": "b"}}},
-				To:      hubv1.SyncTarget{Naming: hubv1.SyncMirror},
-			}}
-			if one.Namespaced {
-				r.Spec.Namespaces.Names = []string{"default"}
-			}
-			testkit.NoError(t, testkit.Err(rules.Compile(r)), one.Kind, "of", list.GroupVersion)
-		}
-	}
-	if checked < 40 {
-		t.Errorf("%d kinds are checked: the API server has more", checked)
-	}
 }

@@ -46,7 +46,7 @@ func TestEntry_Mapping(t *testing.T) {
 		"another version, elsewhere": {rules.Kind{APIVersion: "other.example.com/v1", Kind: "Order"}, []string{"shop"}, []hubv1.SyncProblemReason{hubv1.SyncKindMissing}},
 	} {
 		found := problems{}
-		e := &entry{Rule: rules.Rule{Kind: c.kind, Namespaces: rules.Namespaces{Names: c.namespaces}}}
+		e := &entry{Rule: rules.Rule{SyncRuleSpec: hubv1.SyncRuleSpec{Kind: c.kind, Namespaces: hubv1.SyncNamespaces{Names: c.namespaces}}}}
 		mapping, err := e.mapping(served, inRemote, found)
 		testkit.NoError(t, err, name)
 		if got := slices.Collect(maps.Keys(found)); !slices.Equal(got, c.want) || (mapping == nil) != (len(c.want) > 0) {
@@ -65,7 +65,7 @@ func TestEngine_Tidy(t *testing.T) {
 	e := newEngine(Params{Shared: newShared()})
 	e.params.Cache = informers
 	n := need{kind: rules.Kind{APIVersion: "v1", Kind: "ConfigMap"}}
-	object := emptyOf(rules.Rule{Kind: n.kind}.GVK())
+	object := emptyOf(schema.FromAPIVersionAndKind(n.kind.APIVersion, n.kind.Kind))
 	runs := func() bool {
 		key := client.ObjectKey{Namespace: "default", Name: "none"}
 		var missing *cache.ErrResourceNotCached
@@ -74,7 +74,7 @@ func TestEngine_Tidy(t *testing.T) {
 	_, err = informers.GetInformer(t.Context(), object)
 	testkit.Must(t, err)
 	used := time.Now()
-	e.entries["needs"] = &entry{Rule: rules.Rule{Kind: n.kind}}
+	e.entries["needs"] = &entry{Rule: rules.Rule{SyncRuleSpec: hubv1.SyncRuleSpec{Kind: n.kind}}}
 	e.tidy(t.Context(), used)
 	delete(e.entries, "needs")
 	e.tidy(t.Context(), used.Add(59*time.Second))

@@ -70,7 +70,8 @@ func (r *remains) endOne(ctx context.Context, one hubv1.SyncRemains) error {
 		return nil
 	}
 	c := newCleaner(r.params, rules.Rule{
-		Name: one.Rule, UID: types.UID(one.UID), From: one.From, DeletionPolicy: one.Policy, Kind: one.Kind, IsTerminating: true,
+		SyncRuleSpec: hubv1.SyncRuleSpec{From: one.From, DeletionPolicy: one.Policy, Kind: one.Kind},
+		Name:         one.Rule, UID: types.UID(one.UID), IsTerminating: true,
 	})
 	c.at.HubID = one.HubID
 	return c.endCopies(deletes.CausedBy(ctx, "rule "+one.Rule))

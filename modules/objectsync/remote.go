@@ -255,7 +255,7 @@ func (c *copier) SyncDown(ctx context.Context, e syncer.Down[object]) (reconcile
 		return reconcile.Result{RequeueAfter: again}, err
 	}
 	result, err := c.Copy.SyncDown(ctx, e)
-	if apierrors.IsNotFound(err) && c.rule.To.CreateNamespace {
+	if apierrors.IsNotFound(err) && c.rule.CreatesNamespace() {
 		if err = c.createNamespace(ctx, e.Session); err == nil {
 			result, err = c.Copy.SyncDown(ctx, e)
 		}
@@ -284,7 +284,7 @@ func (c *copier) Sync(ctx context.Context, e syncer.Both[object]) (reconcile.Res
 		return reconcile.Result{RequeueAfter: again}, err
 	}
 	var up error
-	if c.rule.Status {
+	if c.rule.ReturnsStatus() {
 		up = e.ApplyStatus(ctx, e.Downstream)
 	}
 	result, down := c.Copy.Sync(ctx, e)

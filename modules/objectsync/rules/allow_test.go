@@ -6,6 +6,7 @@ import (
 	"errors"
 	"testing"
 
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 )
 
@@ -13,10 +14,10 @@ import (
 // only those that an entry allows.
 func TestAllow(t *testing.T) {
 	t.Parallel()
-	secrets := rules.Rule{
-		From: rules.FromHub, Kind: rules.Kind{APIVersion: "v1", Kind: "Secret"}, To: rules.To{Namespace: "apps"},
-		Namespaces: rules.Namespaces{Names: []string{"shop"}},
-	}
+	secrets := rules.Rule{SyncRuleSpec: hubv1.SyncRuleSpec{
+		From: rules.FromHub, Kind: rules.Kind{APIVersion: "v1", Kind: "Secret"}, To: hubv1.SyncTarget{Namespace: "apps"},
+		Namespaces: hubv1.SyncNamespaces{Names: []string{"shop"}},
+	}}
 	changed := func(change func(*rules.Rule)) rules.Rule {
 		r := secrets
 		change(&r)
@@ -24,7 +25,7 @@ func TestAllow(t *testing.T) {
 	}
 	role := changed(func(r *rules.Rule) { r.Kind = rules.Kind{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "Role"} })
 	system := changed(func(r *rules.Rule) { r.Namespaces.Names = []string{"shop", "kube-system"} })
-	selected := changed(func(r *rules.Rule) { r.Namespaces = rules.Namespaces{Template: "shop-{{cluster}}"} })
+	selected := changed(func(r *rules.Rule) { r.Namespaces = hubv1.SyncNamespaces{Template: "shop-{{cluster}}"} })
 	back := changed(func(r *rules.Rule) { r.From = rules.FromRemote })
 	for name, test := range map[string]struct {
 		allow rules.Allow

@@ -112,7 +112,7 @@ func (r Rule) Translator(at Place) syncer.Translator[*unstructured.Unstructured]
 		o.Keep = func(key string) bool { return slices.Contains(r.KeepKeys, key) }
 	}
 	switch {
-	case r.To.Names == Mirror:
+	case r.To.Naming == Mirror:
 		return syncer.NewMirror[*unstructured.Unstructured](id, o)
 	case r.IsNamespaced():
 		return syncer.NewNamespaced[*unstructured.Unstructured](id, o)

@@ -7,9 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
-	"slices"
 	"strings"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
@@ -47,9 +45,14 @@ type Patcher struct {
 
 // Patcher returns the patches of the rule for a Cluster.
 func (r Rule) Patcher(c Cluster) (*Patcher, error) {
+	if len(r.programs) < len(r.Patches) { // Those of a rule that is being deleted are not compiled.
+		if err := r.compilePatches(); err != nil {
+			return nil, err
+		}
+	}
 	p := &Patcher{cluster: c}
 	for i, patch := range r.Patches {
-		if !labels.SelectorFromSet(patch.When.MatchLabels).Matches(labels.Set(c.Labels)) {
+		if !labels.SelectorFromSet(plain(patch.When.MatchLabels)).Matches(labels.Set(c.Labels)) {
 			continue
 		}
 		step, err := p.step(r, i)
@@ -80,9 +83,10 @@ func (p *Patcher) Apply(ctx context.Context, copied *unstructured.Unstructured) 
 }
 
 // Adopts reports whether an object with the copy's name becomes the copy. copied is the translator's result, before
-// patches. A copy of another rule or hub is never adopted, nor an object without content, which is equal by chance.
+// patches. A copy of another rule or hub is never adopted, nor an object without content, which is equal by chance, nor one of the hub,
+// which a writer of a remote could take over.
 func (r Rule) Adopts(ctx context.Context, p *Patcher, copied, found *unstructured.Unstructured) bool {
-	if r.Adopt != IfEqual || translate.IsCopy(found) {
+	if r.Adopt != IfEqual || r.From == FromRemote || translate.IsCopy(found) {
 		return false
 	}
 	copied = copied.DeepCopy()
@@ -92,9 +96,9 @@ func (r Rule) Adopts(ctx context.Context, p *Patcher, copied, found *unstructure
 func (p *Patcher) step(r Rule, i int) (func(context.Context, map[string]any) (map[string]any, error), error) {
 	patch := r.Patches[i]
 	if patch.CEL != "" {
-		return p.expression(patch, r.program(i))
+		return p.expression(patch, r.programs[i])
 	}
-	operations, err := patch.operations()
+	changes, err := operations(patch)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +107,7 @@ func (p *Patcher) step(r Rule, i int) (func(context.Context, map[string]any) (ma
 		if err != nil {
 			return nil, ErrPatch
 		}
-		after, err := operations.ApplyWithOptions(before, options())
+		after, err := changes.ApplyWithOptions(before, options())
 		if err != nil {
 			return nil, ErrPatch // The cause may repeat values.
 		}
@@ -121,7 +125,7 @@ func options() *jsonpatch.ApplyOptions {
 	return o
 }
 
-func (p Patch) operations() (jsonpatch.Patch, error) {
+func operations(p hubv1.SyncPatch) (jsonpatch.Patch, error) {
 	text, err := json.Marshal(p.JSONPatch)
 	if err != nil {
 		return nil, fmt.Errorf("jsonPatch: %w", err)
@@ -130,12 +134,8 @@ func (p Patch) operations() (jsonpatch.Patch, error) {
 }
 
 func (p *Patcher) expression(
-	patch Patch, compiled func() (cel.Program, error),
+	patch hubv1.SyncPatch, program cel.Program,
 ) (func(context.Context, map[string]any) (map[string]any, error), error) {
-	program, err := compiled()
-	if err != nil {
-		return nil, err
-	}
 	cluster := &Cluster{Name: p.cluster.Name, Labels: p.cluster.Labels}
 	if cluster.Labels == nil {
 		cluster.Labels = map[string]string{}
@@ -155,16 +155,6 @@ func (p *Patcher) expression(
 		}
 		return obj, nil
 	}, nil
-}
-
-// program is compiled once for a Rule of Compile.
-func (r Rule) program(i int) func() (cel.Program, error) {
-	return func() (cel.Program, error) {
-		if i < len(r.programs) {
-			return r.programs[i], nil
-		}
-		return compile(r.Patches[i].CEL)
-	}
 }
 
 func compile(expression string) (cel.Program, error) {
@@ -212,37 +202,28 @@ func set(obj map[string]any, steps []string, value any) bool {
 	return true
 }
 
-func (p Patch) check() error {
-	isJSON, isCEL := len(p.JSONPatch) > 0, p.Path != "" || p.CEL != ""
-	if isJSON == isCEL {
-		return errors.New("use either jsonPatch, or path and cel")
-	}
-	if isCEL {
-		if p.CEL == "" || !mayChange(p.Path) {
-			return fmt.Errorf("path: %q is no JSON pointer to a field that a patch may change, or cel is missing", p.Path)
+func checkPatch(p hubv1.SyncPatch) error {
+	if len(p.JSONPatch) == 0 {
+		if !mayChange(p.Path) {
+			return fmt.Errorf("path: %q is no JSON pointer to a field that a patch may change", p.Path)
 		}
-		_, err := compile(p.CEL)
-		return err
+		return nil // compilePatches checks the expression.
 	}
 	for _, one := range p.JSONPatch {
-		if err := one.check(); err != nil {
+		if err := checkOperation(one); err != nil {
 			return err
 		}
 	}
-	_, err := p.operations()
+	_, err := operations(p)
 	return err
 }
 
-func (o Operation) check() error {
-	kinds := map[string]struct{ from, value bool }{
-		"add": {value: true}, "replace": {value: true}, "test": {value: true}, "remove": {},
-		"move": {from: true}, "copy": {from: true},
-	}
-	kind, known := kinds[o.Op]
+func checkOperation(o hubv1.SyncPatchOperation) error {
+	kind := map[hubv1.SyncPatchOp]struct{ from, value bool }{
+		"add": {value: true}, "replace": {value: true}, "test": {value: true}, "move": {from: true}, "copy": {from: true},
+	}[o.Op]
 	switch {
-	case !known:
-		return fmt.Errorf("jsonPatch: op is one of %s", strings.Join(slices.Sorted(maps.Keys(kinds)), ", "))
-	case kind.value && len(o.Value) == 0:
+	case kind.value && (o.Value == nil || len(o.Value.Raw) == 0):
 		return fmt.Errorf("jsonPatch: %s requires a value", o.Op)
 	case kind.from && !isPointer(o.From), o.Op == "move" && !mayChange(o.From):
 		return fmt.Errorf("jsonPatch: from %q is no JSON pointer to a field that a patch may read or move", o.From)

@@ -18,7 +18,7 @@ import (
 func (r Rule) Permissions() registry.ConfigRules {
 	if r.From == FromHub {
 		remote := r.asTarget()
-		if r.To.CreateNamespace && r.Mode != Observe {
+		if r.CreatesNamespace() && r.Mode != Observe {
 			remote = append(remote, namespaces("create"))
 		}
 		return registry.ConfigRules{Remote: remote, Hub: r.hubAsSource()}
@@ -49,7 +49,7 @@ func (r Rule) asSource() []rbacv1.PolicyRule {
 		verbs = append(verbs, "delete")
 	}
 	all := []rbacv1.PolicyRule{r.rule(r.Kind.Resource, verbs...)}
-	if r.Status && r.Mode != Observe {
+	if r.ReturnsStatus() && r.Mode != Observe {
 		all = append(all, r.rule(r.Kind.Resource+"/status", "patch"))
 	}
 	if r.From == FromRemote && r.Namespaces.Selector != nil {
@@ -64,7 +64,7 @@ func (r Rule) asTarget() []rbacv1.PolicyRule {
 		verbs = append(verbs, "create", "patch", "delete")
 	}
 	all := []rbacv1.PolicyRule{r.rule(r.Kind.Resource, verbs...)}
-	if r.BringCRD && r.Mode != Observe {
+	if r.BringsCRD() && r.Mode != Observe {
 		all = append(all, definitions("get", "create"))
 	}
 	return all
@@ -113,7 +113,7 @@ func (r Rule) eventNamespaces() []string {
 	switch {
 	case !r.IsNamespaced():
 		return []string{metav1.NamespaceDefault}
-	case r.BringCRD && !slices.Contains(all, metav1.NamespaceAll) && !slices.Contains(all, metav1.NamespaceDefault):
+	case r.BringsCRD() && !slices.Contains(all, metav1.NamespaceAll) && !slices.Contains(all, metav1.NamespaceDefault):
 		return append(all, metav1.NamespaceDefault)
 	}
 	return all

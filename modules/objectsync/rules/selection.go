@@ -10,11 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
 )
 
 // ObjectLabels selects the originals; nil selects all.
-func (r Rule) ObjectLabels() labels.Selector { return selectorOf(r.Objects) }
+func (r Rule) ObjectLabels() labels.Selector { return selectorOf(r.Objects.Selector) }
 
 // SelectsCluster reports whether the rule is for a Cluster with these labels.
 func (r Rule) SelectsCluster(cluster map[string]string) bool {
@@ -25,7 +26,7 @@ func (r Rule) SelectsCluster(cluster map[string]string) bool {
 // SelectsObject reports whether the rule names an original and selects its labels, wherever it is.
 func (r Rule) SelectsObject(obj metav1.Object) bool {
 	s := r.ObjectLabels()
-	return (s == nil || s.Matches(labels.Set(obj.GetLabels()))) && (len(r.ObjectNames) == 0 || slices.Contains(r.ObjectNames, obj.GetName()))
+	return (s == nil || s.Matches(labels.Set(obj.GetLabels()))) && (len(r.Objects.Names) == 0 || slices.Contains(r.Objects.Names, obj.GetName()))
 }
 
 // NamespaceLabels selects their namespaces; nil if the rule does not.
@@ -39,18 +40,40 @@ func (r Rule) NamespaceLabels() labels.Selector {
 	return labels.Everything()
 }
 
-func selectorOf(of *metav1.LabelSelector) labels.Selector {
-	if of == nil {
-		return nil
-	}
-	s, err := metav1.LabelSelectorAsSelector(of)
-	if err != nil {
-		return labels.Nothing() // Validate refuses it.
-	}
-	if s.Empty() {
+// selectorOf returns nil for all.
+func selectorOf(of *hubv1.LabelSelector) labels.Selector {
+	s, err := parsed(of)
+	switch {
+	case err != nil:
+		return labels.Nothing() // Compile refuses it.
+	case of == nil, s.Empty():
 		return nil
 	}
 	return s
+}
+
+// parsed selects nothing for nil.
+func parsed(of *hubv1.LabelSelector) (labels.Selector, error) {
+	if of == nil {
+		return labels.Nothing(), nil
+	}
+	s := &metav1.LabelSelector{MatchLabels: plain(of.MatchLabels)}
+	for _, r := range of.MatchExpressions {
+		one := metav1.LabelSelectorRequirement{Key: r.Key, Operator: metav1.LabelSelectorOperator(r.Operator)}
+		for _, value := range r.Values {
+			one.Values = append(one.Values, string(value))
+		}
+		s.MatchExpressions = append(s.MatchExpressions, one)
+	}
+	return metav1.LabelSelectorAsSelector(s)
+}
+
+func plain(of map[string]hubv1.LabelValue) map[string]string {
+	all := make(map[string]string, len(of))
+	for key, value := range of {
+		all[key] = string(value)
+	}
+	return all
 }
 
 // Selector says which objects are originals of a rule for one cluster. It sends no requests.
@@ -64,7 +87,7 @@ type Selector struct {
 
 // Selector calls labelsOf, about a namespace of the source, only for a rule that selects namespaces by labels.
 func (r Rule) Selector(cluster string, labelsOf func(namespace string) (map[string]string, bool)) Selector {
-	s := Selector{objects: r.ObjectLabels(), names: r.ObjectNames, byLabels: r.NamespaceLabels(), labelsOf: labelsOf, namespaces: map[string]bool{}}
+	s := Selector{objects: r.ObjectLabels(), names: r.Objects.Names, byLabels: r.NamespaceLabels(), labelsOf: labelsOf, namespaces: map[string]bool{}}
 	for _, name := range r.SourceNamespaces(cluster) {
 		s.namespaces[name] = true
 	}

@@ -3,6 +3,7 @@
 package rules
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,7 +12,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/api/validate/content"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
@@ -23,9 +23,10 @@ import (
 )
 
 const (
-	maxName    = 32
+	maxName    = hubv1.MaxSyncRuleNameLength
 	maxObjects = 100_000
 	maxBytes   = 1 << 30
+	maxPatches = 64 << 10 // of all patches of a rule
 )
 
 type problems []error
@@ -48,23 +49,17 @@ func (c Config) Validate() error {
 	return errors.Join(p...)
 }
 
+// problems are those that the schema of SyncRules leaves, also of a kind whose scope no API server has told yet.
 func (r Rule) problems() problems {
 	var p problems
 	p.refuse(len(validation.IsDNS1123Label(r.Name)) > 0 || len(r.Name) > maxName,
 		"name: use lower-case letters, digits and '-', at most %d characters", maxName)
-	p.refuse(r.From != FromHub && r.From != FromRemote, "from: use Hub or Remote")
-	p.refuse(r.To.Names != Mirror && r.To.Names != Translated, "to.naming: use Mirror or Translated")
-	p.refuse(r.OnTargetDeletion != Recreate && r.OnTargetDeletion != Propagate, "onTargetDeletion: use Recreate or Propagate")
-	p.refuse(r.OnDeregister != Keep && r.OnDeregister != Delete, "onDeregister: use Keep or Delete")
-	p.refuse(r.Adopt != Never && r.Adopt != IfEqual, "adopt: use Never or IfEqual")
-	p.refuse(!slices.Contains([]Mode{Enforce, Create, Observe}, r.Mode), "mode: use Enforce, Create or Observe")
-	p.refuse(r.Status && !r.IsOneToOne(),
+	p.refuse(r.ReturnsStatus() && !r.IsOneToOne(),
 		"status: an object of the hub has a copy in each remote, and only one status; use namespaces.template, or leave status out")
-	p.refuse(r.BringCRD && r.From != FromHub, "bringCRD: a definition is brought only from the hub to remotes")
 	p.refuse(r.OnTargetDeletion == Propagate && !r.IsOneToOne(),
 		"onTargetDeletion: a deletion in one remote would delete the copies in all others; use namespaces.template, or Recreate")
 	p.refuse(r.OnTargetDeletion == Propagate && r.Mode == Create, "onTargetDeletion: with mode Create an absent copy is made; use Recreate")
-	p.refuse(r.To.CreateNamespace && (r.From != FromHub || !r.IsNamespaced()), "to.createNamespace: namespaces are made only in remotes, for a kind that has namespaces")
+	p.refuse(r.CreatesNamespace() && !r.IsNamespaced(), "to.createNamespace: the kind has no namespaces")
 	r.checkKeys(&p)
 	r.checkKind(&p)
 	r.checkNamespaces(&p)
@@ -76,8 +71,10 @@ func (r Rule) problems() problems {
 	for _, pointer := range r.Include {
 		p.refuse(!isPointer(pointer), "include: %q is no JSON pointer to a field", pointer)
 	}
+	text, err := json.Marshal(r.Patches)
+	p.refuse(err != nil || len(text) > maxPatches, "patches: use at most %d bytes of JSON", maxPatches)
 	for i, patch := range r.Patches {
-		if err := patch.check(); err != nil {
+		if err := checkPatch(patch); err != nil {
 			p = append(p, fmt.Errorf("patches[%d]: %w", i, err))
 		}
 	}
@@ -95,40 +92,9 @@ func (r Rule) checkKind(p *problems) {
 		"kind: objects of the group %s are never copied", hubv1.GroupName)
 	p.refuse(r.Kind.Kind == "Event" && (group == "" || group == "events.k8s.io"),
 		"kind: Events are not copied, since the module itself records Events")
-	p.refuse(r.BringCRD && clientgoscheme.Scheme.IsGroupRegistered(group), "bringCRD: the group %q has no CustomResourceDefinitions", group)
-	r.checkScope(p)
-	if r.From != FromRemote {
-		return
-	}
-	p.refuse(r.Adopt == IfEqual, "adopt: a writer of the remote could take over an object of the hub that is equal to one of his; use Never")
-	p.refuse(slices.Contains(deputies(), group) || group == "" && r.Kind.Kind == "Namespace",
+	p.refuse(r.BringsCRD() && clientgoscheme.Scheme.IsGroupRegistered(group), "bringCRD: the group %q has no CustomResourceDefinitions", group)
+	p.refuse(r.From == FromRemote && (slices.Contains(deputies(), group) || group == "" && r.Kind.Kind == "Namespace"),
 		"kind: %s of a remote is never copied into the hub, because it would give the writers of the remote permissions there", r.Kind.Kind)
-}
-
-func (r Rule) checkScope(p *problems) {
-	kind := r.GVK()
-	if !IsServedByKubernetes(kind.Group) {
-		return
-	}
-	if !clientgoscheme.Scheme.Recognizes(kind) {
-		p.refuse(true, "kind: this hub knows no %s of %s", kind.Kind, r.Kind.APIVersion)
-		return
-	}
-	namespaced := !slices.Contains(clusterScoped(), kind.Kind)
-	p.refuse(namespaced && !r.IsNamespaced(), "namespaces: a %s has a namespace; say which", kind.Kind)
-	p.refuse(!namespaced && r.IsNamespaced(), "namespaces: a %s has no namespace; leave them out", kind.Kind)
-}
-
-// clusterScoped kinds of Kubernetes; TestClusterScoped compares them with an API server.
-func clusterScoped() []string {
-	return []string{
-		"APIService", "CSIDriver", "CSINode", "CertificateSigningRequest", "ClusterRole", "ClusterRoleBinding", "ClusterTrustBundle",
-		"ComponentStatus", "CustomResourceDefinition", "DeviceClass", "DeviceTaintRule", "FlowSchema", "IPAddress", "IngressClass",
-		"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "MutatingWebhookConfiguration", "Namespace",
-		"Node", "PersistentVolume", "PriorityClass", "PriorityLevelConfiguration", "ResourceSlice", "RuntimeClass", "SelfSubjectReview",
-		"ServiceCIDR", "StorageClass", "StorageVersion", "StorageVersionMigration", "ValidatingAdmissionPolicy",
-		"ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration", "VolumeAttachment", "VolumeAttributesClass",
-	}
 }
 
 // deputies are groups whose objects grant permissions, change the API server, or carry their creator's name.
@@ -140,19 +106,12 @@ func deputies() []string {
 }
 
 func (r Rule) checkNamespaces(p *problems) {
-	n, set := r.Namespaces, 0
-	for _, one := range []bool{len(n.Names) > 0, n.Selector != nil, n.Template != ""} {
-		if one {
-			set++
-		}
-	}
-	p.refuse(set > 1, "namespaces: use one of names, selector and template")
-	for i, name := range n.Names {
+	n := r.Namespaces
+	for _, name := range n.Names {
 		p.refuse(len(validation.IsDNS1123Label(name)) > 0, "namespaces.names: %q is not the name of a namespace", name)
 		p.refuse(name == hubv1.DefaultNamespace, "namespaces.names: objects of the namespace of the credentials, %s, are never copied", name)
-		p.refuse(slices.Contains(n.Names[:i], name), "namespaces.names: %s is there twice", name)
 	}
-	_, err := metav1.LabelSelectorAsSelector(n.Selector)
+	_, err := parsed(n.Selector)
 	p.refuse(err != nil, "namespaces.selector: %v", err)
 	p.refuse(n.Template != "" && !isTemplate(n.Template), "namespaces.template: use a name with %s, such as tenant-%[1]s", clusterName)
 }
@@ -160,30 +119,30 @@ func (r Rule) checkNamespaces(p *problems) {
 func (r Rule) checkTarget(p *problems) {
 	to := r.To.Namespace
 	p.refuse(to != "" && !r.IsNamespaced(), "to.namespace: name the namespaces of the originals, too, or none for a kind without namespaces")
-	p.refuse(to == "" && r.IsNamespaced() && r.To.Names == Translated, "to.namespace: copies with translated names share one namespace; name it")
+	p.refuse(to == "" && r.IsNamespaced() && r.To.Naming == Translated, "to.namespace: copies with translated names share one namespace; name it")
 	p.refuse(to != "" && !isTemplate(to) && len(validation.IsDNS1123Label(to)) > 0, "to.namespace: %q is not the name of a namespace", to)
 	if i := slices.IndexFunc(r.TargetNamespaces(""), isOfKubernetes); i >= 0 && r.From == FromRemote {
 		p.refuse(true, "to.namespace: no object of a remote is copied into %s, which belongs to Kubernetes", r.TargetNamespaces("")[i])
 	}
 	p.refuse(to == hubv1.DefaultNamespace, "to.namespace: no object is copied into the namespace of the credentials, %s", to)
-	p.refuse(to != "" && r.To.Names == Mirror && (r.Namespaces.Selector != nil || len(r.Namespaces.Names) > 1),
+	p.refuse(to != "" && r.To.Naming == Mirror && (r.Namespaces.Selector != nil || len(r.Namespaces.Names) > 1),
 		"to.naming: names of several namespaces collide in to.namespace; use Translated")
 	p.refuse(to == "" && r.From == FromRemote && r.Namespaces.Selector != nil,
 		"to.namespace: the labels of a remote must not choose the namespace in the hub; name it")
 }
 
 func (r Rule) checkObjects(p *problems) {
-	selector, err := metav1.LabelSelectorAsSelector(r.Objects)
+	selector, err := parsed(r.Objects.Selector)
 	p.refuse(err != nil, "objects: %v", err)
-	for _, name := range r.ObjectNames {
+	for _, name := range r.Objects.Names {
 		p.refuse(len(content.IsPathSegmentName(name)) > 0, "objects.names: %q is not the name of an object", name)
 	}
-	_, clusters := metav1.LabelSelectorAsSelector(r.Clusters)
+	_, clusters := parsed(r.Clusters)
 	p.refuse(clusters != nil, "clusters: %v", clusters)
-	if err != nil || len(r.ObjectNames) > 0 || r.From != FromHub || r.GVK().GroupKind() != (schema.GroupKind{Kind: "Secret"}) {
+	if err != nil || len(r.Objects.Names) > 0 || r.From != FromHub || r.GVK().GroupKind() != (schema.GroupKind{Kind: "Secret"}) {
 		return
 	}
-	p.refuse(r.Objects == nil || !asksForLabel(selector), "objects: a rule for Secrets of the hub names them, or selects them by a label that they must have")
+	p.refuse(!asksForLabel(selector), "objects: a rule for Secrets of the hub names them, or selects them by a label that they must have")
 }
 
 // checkKeys: marks of copies, and from remotes keys that controllers of the hub trust, are never copied.

@@ -196,7 +196,7 @@ func (c *comparison) dryRun(ctx context.Context, action Action, up, down *unstru
 		c.add(Rejected, named, rules.ReasonPatchFailed)
 	case apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err):
 		c.add(Rejected, named, c.target.Token(string(apierrors.ReasonForError(err))), c.causes(err)...)
-	case err != nil && (!apierrors.IsNotFound(err) || !c.rule.To.CreateNamespace):
+	case err != nil && (!apierrors.IsNotFound(err) || !c.rule.CreatesNamespace()):
 		return err
 	case action != Update:
 		c.add(action, named, "")

@@ -107,8 +107,8 @@ func (s *twoClusters) versions() map[string]string {
 }
 
 func pull() rules.Rule {
-	return rules.Rule{
-		Name: "pull", From: rules.FromHub, Kind: rules.Kind{APIVersion: "v1", Kind: "ConfigMap"},
-		Namespaces: rules.Namespaces{Names: []string{"source"}}, To: rules.To{Names: rules.Translated, Namespace: "target"},
-	}
+	return rules.Rule{Name: "pull", SyncRuleSpec: hubv1.SyncRuleSpec{
+		From: rules.FromHub, Kind: rules.Kind{APIVersion: "v1", Kind: "ConfigMap"},
+		Namespaces: hubv1.SyncNamespaces{Names: []string{"source"}}, To: hubv1.SyncTarget{Naming: rules.Translated, Namespace: "target"},
+	}}
 }
