@@ -91,6 +91,7 @@ func (e *engine) Start(ctx context.Context) error {
 	case <-e.shared.exists: // Without a rule an app watches nothing, and has no controller.
 	}
 	e.ctx = ctx
+	e.shared.join(e)
 	defer e.stop()
 	if !e.awaitRules(ctx) {
 		return nil
@@ -161,8 +162,7 @@ func (e *engine) all(ctx context.Context) []reconcile.Request {
 
 func (e *engine) stop() {
 	e.mu.Lock()
-	all := slices.Collect(maps.Values(e.entries))
-	clear(e.entries)
+	all := slices.Collect(maps.Values(e.entries)) // They stay, for what they say.
 	e.mu.Unlock()
 	for _, one := range all {
 		one.stop()
@@ -186,8 +186,7 @@ func (e *engine) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 	}
 	rule, err := e.compile(found)
 	if err != nil {
-		e.replace(req.Name, nil)
-		e.shared.reports.set(req.Name, e.cluster, report{Generation: found.Generation}.itself)
+		e.rest(rules.Rule{Name: found.Name, UID: found.UID}, false, report{Generation: found.Generation})
 		return reconcile.Result{}, nil //nolint:nilerr // The condition Valid says why.
 	}
 	if rule.IsTerminating {
@@ -208,7 +207,6 @@ func (e *engine) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 	if !selected {
 		if left, err := e.hasCopies(ctx, rule); err != nil || !left {
 			e.replace(req.Name, nil)
-			e.shared.reports.forget(req.Name, e.cluster)
 			return reconcile.Result{}, err
 		}
 	}
@@ -252,7 +250,6 @@ func (e *engine) keep(ctx context.Context, now *entry, allowed int64) (reconcile
 	case now.drains && now.isDrained():
 		e.replace(now.Name, nil)
 		e.note(now.Name, now.Generation)
-		e.shared.reports.forget(now.Name, e.cluster)
 		return reconcile.Result{}, nil
 	case !now.takeRecheck():
 		return reconcile.Result{}, nil
@@ -292,14 +289,18 @@ func (e *engine) follow(ctx context.Context, rule rules.Rule, drains bool, allow
 }
 
 // lack stops the entry, and nothing else. It is tried again when it could have changed, at the latest after a time.
-func (e *engine) lack(next *entry, problems map[hubv1.SyncProblemReason]string) reconcile.Result {
-	idle := newEntry(e, next.Rule, next.drains)
-	idle.lacking = problems
-	idle.close()
-	e.replace(next.Name, idle)
+func (e *engine) lack(next *entry, problems problems) reconcile.Result {
+	e.rest(next.Rule, next.drains, report{Generation: next.Generation, Problems: problems})
 	e.release(next)
-	e.shared.reports.set(next.Name, e.cluster, report{Generation: next.Generation, Problems: problems}.itself)
 	return reconcile.Result{RequeueAfter: wait.Jitter(lackAgain, 0.25)}
+}
+
+// rest has an entry that does not work.
+func (e *engine) rest(rule rules.Rule, drains bool, says report) {
+	one := newEntry(e, rule, drains)
+	one.idle = &says
+	one.close()
+	e.replace(rule.Name, one)
 }
 
 func (e *engine) entry(rule string) *entry {
@@ -321,7 +322,8 @@ func (e *engine) replace(rule string, next *entry) {
 	if before != nil && before != next {
 		before.stop()
 	}
-	if next != nil && !next.lacks() {
+	e.shared.touch(rule)
+	if next != nil && next.idle == nil {
 		e.endUnneeded(e.ctx, time.Now())
 	}
 }
@@ -333,7 +335,6 @@ func (e *engine) forget(rule string) {
 	delete(e.edits, rule)
 	delete(e.looked, rule)
 	e.mu.Unlock()
-	e.shared.reports.forget(rule, e.cluster)
 }
 
 func (e *engine) note(rule string, generation int64) {
@@ -344,9 +345,15 @@ func (e *engine) note(rule string, generation int64) {
 
 // end deals with what a rule that is being deleted has made.
 func (e *engine) end(ctx context.Context, rule rules.Rule, found *hubv1.SyncRule) (reconcile.Result, error) {
-	e.replace(rule.Name, nil)
+	switch now := e.entry(rule.Name); {
+	case now == nil:
+	case now.idle == nil:
+		e.rest(rule, false, report{Generation: rule.Generation})
+	case now.idle.Ended && now.isFor(rule, false): // An event of the rule, such as a write of its status.
+		return reconcile.Result{}, nil
+	}
 	err := endRule(ctx, e.params, rule, found)
-	e.shared.reports.set(rule.Name, e.cluster, report{Generation: rule.Generation, Ended: err == nil}.itself)
+	e.rest(rule, false, report{Generation: rule.Generation, Ended: err == nil})
 	return reconcile.Result{}, err
 }
 

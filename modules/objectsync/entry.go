@@ -34,7 +34,7 @@ type entry struct {
 	params Params
 	// drains: the rule does not select the Cluster any more, and only gives up what it has made.
 	drains  bool
-	lacking map[hubv1.SyncProblemReason]string // what keeps it from working; set before others see the entry
+	idle    *report // of one that does not work, as it lacks something, has ended or is invalid; set before others see the entry
 	began   time.Time
 	allowed atomic.Int64 // the generation whose held deletes are allowed
 
@@ -85,7 +85,7 @@ func (e *entry) isFor(r rules.Rule, drains bool) bool {
 	return e.UID == r.UID && e.Generation == r.Generation && e.drains == drains
 }
 
-func (e *entry) lacks() bool { return e.lacking != nil }
+func (e *entry) lacks() bool { return e.idle != nil && len(e.idle.Problems) > 0 }
 
 // allow reports whether held deletes are allowed now that were not.
 func (e *entry) allow(generation int64) bool {
@@ -96,7 +96,6 @@ func (e *entry) allow(generation int64) bool {
 func (e *entry) run() {
 	e.unready = len(e.opened.Sources)
 	e.table.put(e)
-	e.engine.shared.reports.set(e.Name, e.engine.cluster, e.said)
 	waits := time.AfterFunc(settled, e.changed) // What still waits then is a problem.
 	context.AfterFunc(e.ctx, func() { waits.Stop() })
 	queue := entryQueue{e.table.queue, e}
@@ -231,7 +230,7 @@ func (e *entry) ready() {
 	e.changed()
 }
 
-func (e *entry) changed() { e.engine.shared.reports.touch(e.Name) }
+func (e *entry) changed() { e.engine.shared.touch(e.Name) }
 
 // endFirst needs the lock.
 func (e *entry) endFirst() {
@@ -306,11 +305,14 @@ func reasonOf(o syncer.Outcome) hubv1.SyncProblemReason {
 
 // said is what the hub part learns when it asks how far the rule is in this remote.
 func (e *entry) said() report {
+	if e.idle != nil {
+		return *e.idle
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	one := report{
 		Generation: e.Generation, Following: e.first == nil, Originals: int64(len(e.seen)), Copies: int64(e.opened.Copies()),
-		Problems: map[hubv1.SyncProblemReason]string{},
+		Problems: problems{},
 	}
 	for reason, keys := range e.trouble {
 		one.Problems[reason] = first(keys)
@@ -371,7 +373,7 @@ func (e *entry) takeRecheck() bool {
 
 // relabelled requests the originals of a rule whose patches depend on the labels of the Cluster.
 func (e *entry) relabelled(ctx context.Context) {
-	if len(e.Patches) == 0 || e.opened == nil || e.lacks() {
+	if len(e.Patches) == 0 || e.opened == nil {
 		return
 	}
 	for _, one := range e.requestsIn(e.reader())(ctx, namespaceMetadata()) {

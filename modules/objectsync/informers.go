@@ -67,7 +67,7 @@ func (e *engine) unneeded(now time.Time) (ends []need) {
 	defer e.mu.Unlock()
 	for _, one := range e.entries {
 		for _, n := range one.needs() {
-			if !one.lacks() {
+			if one.idle == nil {
 				e.used[n] = now
 			}
 		}

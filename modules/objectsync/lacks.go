@@ -25,8 +25,6 @@ const crdTimeout = 5 * time.Second
 
 const inRemote, inHub = "the remote", "the hub"
 
-type problems = map[hubv1.SyncProblemReason]string
-
 // check returns what the rule lacks in this remote: what waits for a person, and is not an error. live asks the API servers for the
 // objects, too, since discovery may be behind.
 func (e *entry) check(ctx context.Context, live bool) (problems, error) {

@@ -89,7 +89,7 @@ func (r *reporter) run(ctx context.Context) error {
 func (r *reporter) touch(object any) {
 	r.shared.first.Do(func() { close(r.shared.exists) })
 	if rule, ok := object.(*hubv1.SyncRule); ok {
-		r.shared.reports.touch(rule.Name)
+		r.shared.touch(rule.Name)
 	}
 }
 
@@ -99,16 +99,20 @@ func (r *reporter) gone(object any) {
 	}
 	if rule, ok := object.(*hubv1.SyncRule); ok {
 		r.shared.rules.Forget(rule.Name)
-		r.shared.reports.touch(rule.Name)
+		r.shared.touch(rule.Name)
 	}
 }
 
 // look reports what is pending and due.
 func (r *reporter) look(ctx context.Context, pending map[string]bool) {
-	for name := range r.shared.reports.take() {
+	for name := range r.shared.take() {
 		pending[name] = true
 	}
 	if r.remotes.Swap(false) {
+		remotes := r.list()
+		r.shared.leave(func(name registry.ClusterName) bool {
+			return slices.ContainsFunc(remotes, func(one registry.Status) bool { return one.Name == name && runs(one) })
+		})
 		var all hubv1.SyncRuleList
 		if err := r.params.Client.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
 			r.remotes.Store(true)
@@ -182,18 +186,15 @@ func (r *reporter) entryOf(rule *hubv1.SyncRule) (entry *hubv1.SyncReplica, isWh
 	if err != nil {
 		return nil, true
 	}
-	sum := summed{rule: rule, said: r.shared.reports.of(rule.Name)}
+	sum := summed{rule: rule, since: sinceOf(rule, r.params.Options.Replica)}
 	for _, one := range r.list() {
 		if !runs(one) {
 			continue
 		}
-		if _, says := sum.said[string(one.Name)]; says || compiled.SelectsCluster(one.Labels) {
-			sum.add(one, compiled.SelectsCluster(one.Labels))
+		said, says := r.shared.said(rule.Name, one.Name)
+		if isSelected := compiled.SelectsCluster(one.Labels); says || isSelected {
+			sum.add(one, said, isSelected)
 		}
-		delete(sum.said, string(one.Name))
-	}
-	for gone := range sum.said { // Another replica runs it now, or it does not exist.
-		r.shared.reports.forget(rule.Name, gone)
 	}
 	return sum.entry(r.params.Options.Replica), sum.waiting() == 0
 }
@@ -206,10 +207,29 @@ func runs(remote registry.Status) bool {
 	return slices.ContainsFunc(remote.Modules, func(m state.ModuleStatus) bool { return m.Name == Name })
 }
 
+// problemOf is one of a rule.
+type problemOf struct {
+	cluster string
+	reason  hubv1.SyncProblemReason
+}
+
+// sinceOf are the times of the problems that the replica has reported.
+func sinceOf(rule *hubv1.SyncRule, replica string) map[problemOf]metav1.Time {
+	all := map[problemOf]metav1.Time{}
+	for _, one := range rule.Status.Replicas {
+		if one.Name == replica {
+			for _, p := range one.Problems {
+				all[problemOf{p.Cluster, p.Reason}] = p.Time
+			}
+		}
+	}
+	return all
+}
+
 // summed is what apps say of a rule.
 type summed struct {
-	rule *hubv1.SyncRule
-	said map[string]told
+	rule  *hubv1.SyncRule
+	since map[problemOf]metav1.Time
 
 	clusters, ready, unreachable, ended, troubled int32
 	originals, copies                             int64
@@ -220,8 +240,7 @@ type summed struct {
 func (s *summed) waiting() int32 { return s.clusters - s.ready - s.ended - s.unreachable }
 
 // add takes also what is left in a remote that the rule no longer selects.
-func (s *summed) add(remote registry.Status, isSelected bool) {
-	one := s.said[string(remote.Name)]
+func (s *summed) add(remote registry.Status, one report, isSelected bool) {
 	if isSelected {
 		s.clusters++
 	}
@@ -244,9 +263,12 @@ func (s *summed) add(remote registry.Status, isSelected bool) {
 		s.troubled++
 	}
 	for reason, object := range one.Problems {
+		at, known := s.since[problemOf{string(remote.Name), reason}]
+		if !known {
+			at = metav1.Now().Rfc3339Copy()
+		}
 		s.problems = append(s.problems, hubv1.SyncProblem{
-			Cluster: string(remote.Name), Reason: reason, Object: object[:min(len(object), hubv1.MaxSyncObjectLength)],
-			Time: metav1.NewTime(one.since[reason].Truncate(time.Second)),
+			Cluster: string(remote.Name), Reason: reason, Object: object[:min(len(object), hubv1.MaxSyncObjectLength)], Time: at,
 		})
 	}
 }

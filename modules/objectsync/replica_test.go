@@ -64,10 +64,13 @@ func TestReporter_OneWrite(t *testing.T) {
 	r.params.Cache, r.params.Client, r.params.Options.Replica = informers, c, "hub-0"
 	fail := func(reason hubv1.SyncProblemReason) {
 		for _, one := range r.list() {
-			r.shared.reports.set(rule.Name, string(one.Name), report{
-				Generation: 1, Following: true, Problems: map[hubv1.SyncProblemReason]string{reason: "default/" + strings.Repeat("n", 250)},
-			}.itself)
+			e := newEngine(Params{Remote: registry.Remote{Name: one.Name}, Shared: r.shared})
+			e.entries[rule.Name] = &entry{idle: &report{
+				Generation: 1, Following: true, Problems: problems{reason: "default/" + strings.Repeat("n", 250)},
+			}}
+			r.shared.join(e)
 		}
+		r.shared.touch(rule.Name)
 	}
 	fail(hubv1.SyncConflict)
 	go func() { ended <- r.run(ctx) }()
@@ -116,13 +119,12 @@ func TestStanding_Size(t *testing.T) {
 	t.Parallel()
 	s := standing{rule: ruleOfConfigs(), replicas: nil}
 	for i := range 3 {
-		sum := summed{rule: s.rule, said: map[string]told{}}
+		sum := summed{rule: s.rule}
 		for _, one := range remotesOf(500, metav1.ConditionTrue) {
 			one.Name = registry.ClusterName(strings.Repeat("a", 59) + string(one.Name[5:]))
-			sum.said[string(one.Name)] = told{report: report{Problems: map[hubv1.SyncProblemReason]string{
+			sum.add(one, report{Problems: problems{
 				hubv1.SyncHeld: strings.Repeat("n", 400), hubv1.SyncFieldNotDeclared: strings.Repeat("n", 400),
-			}}}
-			sum.add(one, true)
+			}}, true)
 		}
 		s.replicas = append(s.replicas, *sum.entry(strings.Repeat(fmt.Sprint(i), 253)))
 	}
