@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -21,9 +20,8 @@ const Name = "sync"
 
 // book is what the operator has configured: for RulesModule, whose own configuration has nothing.
 type book struct {
-	config    rules.Config
-	clusters  labels.Selector // that run the module, unless spec.modules is set
-	overrides []moduleconfig.Override
+	config   rules.Config
+	clusters labels.Selector // that run the module, unless spec.modules is set
 }
 
 func newBook(configs []moduleconfig.Config) (book, error) {
@@ -38,7 +36,7 @@ func newBook(configs []moduleconfig.Config) (book, error) {
 			return book{}, fmt.Errorf("decode the configuration of %s: %w", Name, err)
 		}
 	}
-	if b.overrides = own.Overrides; own.Clusters == nil {
+	if own.Clusters == nil {
 		return b, nil
 	}
 	var err error
@@ -53,19 +51,4 @@ func (b book) runs(c *hubv1.Cluster) bool {
 		return slices.Contains(c.Spec.Modules, Name)
 	}
 	return b.clusters.Matches(labels.Set(c.Labels))
-}
-
-// abandon returns how long such a Cluster may be away, and false for no limit.
-func (b book) abandon(cluster map[string]string) (time.Duration, bool) {
-	c := b.config
-	for _, o := range b.overrides {
-		selector, err := metav1.LabelSelectorAsSelector(&o.Selector)
-		if err != nil || !selector.Matches(labels.Set(cluster)) {
-			continue
-		}
-		if err := json.Unmarshal(o.Config, &c); err != nil {
-			return 0, false
-		}
-	}
-	return c.Abandon()
 }

@@ -3,7 +3,6 @@
 package objectsync
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -23,18 +22,6 @@ func orders() rules.Rule {
 		Namespaces: hubv1.SyncNamespaces{Template: "tenant-{{cluster}}"},
 		Objects:    hubv1.SyncObjects{Selector: &hubv1.LabelSelector{MatchLabels: map[string]hubv1.LabelValue{"order": "yes"}}},
 	}}
-}
-
-// bookOf returns a book in which clusters with the label tier: test are given up after two hours.
-func bookOf(t *testing.T, abandonAfter string) book {
-	t.Helper()
-	b, err := newBook([]moduleconfig.Config{{
-		Name: Name, Config: json.RawMessage(`{"abandonAfter": "` + abandonAfter + `"}`), Overrides: []moduleconfig.Override{
-			{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"tier": "test"}}, Config: json.RawMessage(`{"abandonAfter": "2h"}`)},
-		},
-	}})
-	testkit.Must(t, err)
-	return b
 }
 
 // A Cluster runs the module if spec.modules names it, or, without spec.modules, if the configuration selects its labels.
@@ -68,7 +55,7 @@ func TestBook_Runs(t *testing.T) {
 // The finalizer of another hub is removed: it was restored with the object into a new cluster.
 func TestReleaser_AnotherHub(t *testing.T) {
 	t.Parallel()
-	r := &releaser{kind: orders().GVK(), releasers: &releasers{book: bookOf(t, "")}}
+	r := &releaser{kind: orders().GVK(), releasers: &releasers{}}
 	r.params.Options.HubID = "ours"
 	why, err := r.abandoned(t.Context(), []rules.Rule{orders()}, &metav1.PartialObjectMetadata{}, orders().Finalizer(rules.Place{HubID: "theirs"}))
 	if err != nil || !strings.Contains(why, "another hub") {
@@ -76,42 +63,28 @@ func TestReleaser_AnotherHub(t *testing.T) {
 	}
 }
 
-// An object is released if its cluster is away for too long, or has no such rule, or if the rule does not select the object.
-func TestReleaser_Away(t *testing.T) {
+// An object is released if the rule does not select it any longer, and its remote responds.
+func TestUnselected(t *testing.T) {
 	t.Parallel()
-	cluster := func(status metav1.ConditionStatus, since time.Duration, labels map[string]string) *hubv1.Cluster {
-		c := &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: labels}}
-		c.Status.Conditions = []metav1.Condition{{
-			Type: hubv1.ConditionReachable, Status: status, LastTransitionTime: metav1.NewTime(time.Now().Add(-since)),
-		}}
-		return c
-	}
 	selected := map[string]string{"order": "yes"}
 	for name, c := range map[string]struct {
-		cluster *hubv1.Cluster
-		labels  map[string]string
-		deleted time.Duration
-		abandon string
-		want    string
+		reachable metav1.ConditionStatus
+		labels    map[string]string
+		deleted   time.Duration
+		want      bool
 	}{
-		"ready":             {cluster(metav1.ConditionTrue, 100*time.Hour, nil), selected, 0, "72h", ""},
-		"away for a moment": {cluster(metav1.ConditionFalse, time.Hour, nil), selected, 0, "72h", ""},
-		"away for too long": {cluster(metav1.ConditionFalse, 100*time.Hour, nil), selected, 0, "72h", "not reachable for 72h"},
-		"paused":            {cluster(metav1.ConditionUnknown, 100*time.Hour, nil), selected, 0, "72h", "not reachable for 72h"},
-		"by an override":    {cluster(metav1.ConditionFalse, 3*time.Hour, map[string]string{"tier": "test"}), selected, 0, "72h", "not reachable for 2h"},
-		"never abandoned":   {cluster(metav1.ConditionFalse, 1000*time.Hour, nil), selected, 0, "", ""},
-		"unselected":        {cluster(metav1.ConditionTrue, 0, nil), nil, 2 * time.Minute, "", "does not select"},
-		"unselected lately": {cluster(metav1.ConditionTrue, 0, nil), nil, 0, "", ""},
-		"unselected, away":  {cluster(metav1.ConditionFalse, time.Hour, nil), nil, 2 * time.Minute, "", ""},
+		"selected":          {metav1.ConditionTrue, selected, 2 * time.Minute, false},
+		"selected, away":    {metav1.ConditionFalse, selected, 1000 * time.Hour, false},
+		"unselected":        {metav1.ConditionTrue, nil, 2 * time.Minute, true},
+		"unselected lately": {metav1.ConditionTrue, nil, 0, false},
+		"unselected, away":  {metav1.ConditionFalse, nil, 2 * time.Minute, false},
 	} {
-		r := &releaser{kind: orders().GVK(), releasers: &releasers{book: bookOf(t, c.abandon)}}
+		cluster := &hubv1.Cluster{}
+		cluster.Status.Conditions = []metav1.Condition{{Type: hubv1.ConditionReachable, Status: c.reachable}}
 		deleted := metav1.NewTime(time.Now().Add(-c.deleted))
 		obj := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "tenant-a", Name: "x", Labels: c.labels, DeletionTimestamp: &deleted,
 		}}
-		got := r.away(obj, orders(), c.cluster)
-		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
-			t.Errorf("%s: got %q, want %q", name, got, c.want)
-		}
+		testkit.Equal(t, unselected(obj, orders(), cluster) != "", c.want, name)
 	}
 }

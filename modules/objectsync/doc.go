@@ -9,7 +9,7 @@ Package objectsync is the module sync: it copies objects between the hub and its
 	RulesModule   in one replica: conditions, the end of rules, and originals of the hub whose only copy is in a remote that has gone
 
 Apps follow rules on their own, so a remote that is away delays no other. RulesModule is also for one-to-one rules from the hub, whose
-originals have a finalizer that the app of one remote removes. If that Cluster is gone, does not run the module, or was away for
-abandonAfter, RulesModule removes it, with the event CopyLeftBehind.
+originals have a finalizer that the app of one remote removes. If that Cluster is gone, or does not run the module, RulesModule removes
+it, with the event CopyLeftBehind.
 */
 package objectsync

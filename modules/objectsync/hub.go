@@ -166,19 +166,14 @@ func (r *releaser) abandoned(
 	case !all[i].SelectsCluster(c.Labels):
 		return "the rule does not select the Cluster " + cluster, nil
 	}
-	return r.away(obj, all[i], &c), nil
+	return unselected(obj, all[i], &c), nil
 }
 
-// away says why a Cluster that runs the module will not release an object.
-func (r *releaser) away(obj *metav1.PartialObjectMetadata, rule rules.Rule, c *hubv1.Cluster) string {
-	reachable := meta.FindStatusCondition(c.Status.Conditions, hubv1.ConditionReachable)
-	responds := reachable != nil && reachable.Status == metav1.ConditionTrue
+// unselected says why a Cluster that runs the module will not release an object.
+func unselected(obj *metav1.PartialObjectMetadata, rule rules.Rule, c *hubv1.Cluster) string {
+	responds := meta.IsStatusConditionTrue(c.Status.Conditions, hubv1.ConditionReachable)
 	if responds && !rule.SelectsObject(obj) && time.Since(obj.DeletionTimestamp.Time) > unselectedAfter {
 		return "the rule does not select the object any longer"
-	}
-	after, ok := r.book.abandon(c.Labels)
-	if ok && reachable != nil && !responds && time.Since(reachable.LastTransitionTime.Time) > after {
-		return "the Cluster " + c.Name + " was not reachable for " + after.String()
 	}
 	return ""
 }

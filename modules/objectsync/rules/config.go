@@ -3,8 +3,6 @@
 package rules
 
 import (
-	"time"
-
 	"github.com/google/cel-go/cel"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -19,9 +17,6 @@ type Config struct {
 	Allow Allow `json:"allow,omitempty"`
 	// Limits bound what one remote may bring into the hub with one rule.
 	Limits Limits `json:"limits,omitzero"`
-	// AbandonAfter is how long a remote may be away, such as 72h, until the hub releases a deleted object whose only
-	// copy is there. Default: never.
-	AbandonAfter string `json:"abandonAfter,omitempty"`
 }
 
 // Limits bound a rule's copies from one remote. Beyond them none is made; existing ones stay.
@@ -74,12 +69,6 @@ const (
 // Defaults are those of the configuration.
 func Defaults() Config {
 	return Config{Limits: Limits{Objects: defaultObjects, Bytes: defaultBytes}}
-}
-
-// Abandon returns AbandonAfter, and false for never.
-func (c Config) Abandon() (time.Duration, bool) {
-	after, err := time.ParseDuration(c.AbandonAfter)
-	return after, err == nil && after > 0
 }
 
 // MaxBytes is Limits.Bytes as a number.

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/api/validate/content"
@@ -43,9 +42,6 @@ func (c Config) Validate() error {
 	p.refuse(c.Limits.Objects < 1 || c.Limits.Objects > maxObjects, "limits.objects: use 1 to %d", maxObjects)
 	bytes, err := resource.ParseQuantity(c.Limits.Bytes)
 	p.refuse(err != nil || bytes.Value() < 1 || bytes.Value() > maxBytes, "limits.bytes: use a quantity such as 10Mi, of at most 1Gi")
-	after, err := time.ParseDuration(c.AbandonAfter)
-	p.refuse(c.AbandonAfter != "" && (err != nil || after < time.Minute),
-		"abandonAfter: use a duration of at least a minute, such as 72h, or leave it out for never")
 	return errors.Join(p...)
 }
 
