@@ -3,10 +3,9 @@
 package servertest
 
 import (
-	"errors"
+	"context"
 	"io"
 	"net/http"
-	"sync"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -16,7 +15,7 @@ import (
 func (s *Server) Lagging(lag time.Duration) *Server {
 	other := *s
 	other.config = rest.CopyConfig(s.config)
-	other.config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &lagging{next: next, lag: lag} })
+	other.config.Wrap(func(next http.RoundTripper) http.RoundTripper { return lagging{next, lag} })
 	return &other
 }
 
@@ -25,76 +24,27 @@ type lagging struct {
 	lag  time.Duration
 }
 
-func (l *lagging) RoundTrip(r *http.Request) (*http.Response, error) {
+func (l lagging) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := l.next.RoundTrip(r)
-	if err != nil || !r.URL.Query().Has("watch") {
-		return response, err
+	if err == nil && r.URL.Query().Has("watch") {
+		response.Body = lateBody{response.Body, r.Context(), l.lag}
 	}
-	b := &lateBody{ReadCloser: response.Body, closed: make(chan struct{}), parts: make(chan part, 1024)}
-	b.reading.Go(func() { b.read(l.lag) })
-	response.Body = b
-	return response, nil
-}
-
-type part struct {
-	data []byte
-	err  error
-	due  time.Time
+	return response, err
 }
 
 type lateBody struct {
 	io.ReadCloser
-
-	reading sync.WaitGroup
-	parts   chan part
-	rest    part
-	closed  chan struct{}
-	once    sync.Once
+	ctx context.Context //nolint:containedctx // Of the request.
+	lag time.Duration
 }
 
-func (b *lateBody) read(lag time.Duration) {
-	for {
-		buffer := make([]byte, 32<<10)
-		n, err := b.ReadCloser.Read(buffer)
-		select {
-		case b.parts <- part{data: buffer[:n], err: err, due: time.Now().Add(lag)}:
-		case <-b.closed:
-			return
-		}
-		if err != nil {
-			return
-		}
+func (b lateBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	late := time.NewTimer(b.lag)
+	defer late.Stop()
+	select {
+	case <-late.C:
+	case <-b.ctx.Done():
 	}
-}
-
-func (b *lateBody) Read(p []byte) (int, error) {
-	for len(b.rest.data) == 0 {
-		if b.rest.err != nil {
-			return 0, b.rest.err
-		}
-		select {
-		case b.rest = <-b.parts:
-		case <-b.closed:
-			return 0, errClosed
-		}
-		due := time.NewTimer(time.Until(b.rest.due))
-		select {
-		case <-due.C:
-		case <-b.closed:
-			due.Stop()
-			return 0, errClosed
-		}
-	}
-	n := copy(p, b.rest.data)
-	b.rest.data = b.rest.data[n:]
-	return n, nil
-}
-
-var errClosed = errors.New("the body is closed")
-
-func (b *lateBody) Close() error {
-	b.once.Do(func() { close(b.closed) })
-	err := b.ReadCloser.Close()
-	b.reading.Wait()
-	return err
+	return n, err
 }
