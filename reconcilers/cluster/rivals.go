@@ -22,8 +22,8 @@ import (
 // A hub records the identity, waits for the watch, then looks for older Clusters: the last to write sees the other before it
 // starts an app; the app of a younger one ends as soon as its hub gets the write.
 type rivals struct {
-	clusters client.Reader              // the cache
-	byID     hubcontroller.ClusterIndex // as of the events that changed has had, in their order
+	clusters client.Reader       // the cache
+	byID     hubcontroller.Index // as of the events that changed has had, in their order
 }
 
 // of returns the oldest older Cluster that is the same cluster, or "". No app starts before the result is known: identity

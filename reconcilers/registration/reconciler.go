@@ -29,7 +29,7 @@ type reconciler struct {
 	admit         func(context.Context, registry.Removal) error
 	events        hubcontroller.Recorder
 	settings      Settings
-	requests      requests
+	requests      hubcontroller.Index // the Cluster that a Secret asks for
 }
 
 const (
@@ -65,7 +65,7 @@ func (m *reconciler) reconcile(ctx context.Context, request registration) (ctrl.
 		return ctrl.Result{}, err
 	}
 	wanted := wantedName(secret) == request.Cluster
-	m.requests.note(request, wanted)
+	m.requests.Set(request.Secret, wantedName(secret))
 	cluster, err := m.cluster(ctx, request.Cluster)
 	if err != nil {
 		return ctrl.Result{}, err

@@ -5,9 +5,7 @@ package registration
 import (
 	"cmp"
 	"context"
-	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,41 +24,10 @@ func registrationsOfSecret(_ context.Context, secret client.Object) []registrati
 	return nil
 }
 
-// requests are the registrations by the wanted Cluster's name. An index of the cache fails with
-// controller-runtime#3440: a manager that is stopped before its cache has the kind of an index never ends.
-type requests struct {
-	mu sync.Mutex // for map operations
-	of map[string]map[string]bool
-}
-
-func (w *requests) note(request registration, wanted bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	secrets := w.of[request.Cluster]
-	switch {
-	case !wanted && len(secrets) <= 1 && secrets[request.Secret]:
-		delete(w.of, request.Cluster)
-	case !wanted:
-		delete(secrets, request.Secret)
-	case secrets == nil && w.of == nil:
-		w.of = map[string]map[string]bool{request.Cluster: {request.Secret: true}}
-	case secrets == nil:
-		w.of[request.Cluster] = map[string]bool{request.Secret: true}
-	default:
-		secrets[request.Secret] = true
-	}
-}
-
-func (w *requests) secretsFor(cluster string) []string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return slices.Sorted(maps.Keys(w.of[cluster]))
-}
-
 // registrationsOfCluster returns the Secret that it was made from, and those that ask for its name.
 func (m *reconciler) registrationsOfCluster(_ context.Context, cluster client.Object) []registration {
 	name := cluster.GetName()
-	secrets := m.requests.secretsFor(name)
+	secrets := m.requests.Of(name)
 	if from := cluster.GetAnnotations()[hubv1.AnnotationSecretName]; from != "" && !slices.Contains(secrets, from) {
 		secrets = append(secrets, from)
 	}

@@ -41,7 +41,7 @@ type reconciler struct {
 	events    events.EventRecorder
 	namespace string
 	writes    *writeLimit
-	users     hubcontroller.ClusterIndex
+	users     hubcontroller.Index
 }
 
 func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {

@@ -9,9 +9,9 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/internal/hubcontroller"
 )
 
-func TestClusterIndex(t *testing.T) {
+func TestIndex(t *testing.T) {
 	t.Parallel()
-	var users hubcontroller.ClusterIndex
+	var users hubcontroller.Index
 	expect := func(secret string, want ...string) {
 		t.Helper()
 		testkit.Equal(t, users.Of(secret), want, "the Clusters that name", secret)
