@@ -35,10 +35,14 @@ func cleanup(p Params) registry.CleanupStep {
 		var all []error
 		for i := range list.Items {
 			r, err := rules.Compile(&list.Items[i])
-			if err != nil || !r.SelectsCluster(p.Labels()) {
+			if err != nil || !r.SelectsCluster(p.Labels()) || r.OnDeregister != rules.Delete || r.Mode == rules.Observe {
 				continue
 			}
-			if err := newCleaner(p, r).run(ctx); err != nil {
+			ctx, c := ctx, newCleaner(p, r)
+			if r.From == rules.FromRemote {
+				ctx = deletes.OnPurpose(ctx, deletes.Confirmed("the removal of Cluster "+c.at.Cluster))
+			}
+			if err := c.eachCopy(ctx, c.remove); err != nil {
 				all = append(all, fmt.Errorf("rule %s: %w", r.Name, err))
 			}
 		}
@@ -60,20 +64,6 @@ func newCleaner(p Params, r rules.Rule) cleaner {
 		c.live, c.target = p.HubClient, p.HubClient
 	}
 	return c
-}
-
-func (c cleaner) run(ctx context.Context) error {
-	if c.rule.OnDeregister == rules.Delete && c.rule.Mode != rules.Observe {
-		return c.deleteCopies(ctx)
-	}
-	return nil
-}
-
-func (c cleaner) deleteCopies(ctx context.Context) error {
-	if c.rule.From == rules.FromRemote {
-		ctx = deletes.OnPurpose(ctx, deletes.Confirmed("the removal of Cluster "+c.at.Cluster))
-	}
-	return c.eachCopy(ctx, c.remove)
 }
 
 // each reads pages, and continues after an object that cannot be changed.

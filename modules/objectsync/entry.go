@@ -49,9 +49,9 @@ type entry struct {
 	pair    *syncer.Pair
 	opened  *syncer.Opened
 	table   *table
-	more    []source.TypedSource[reconcile.Request]
-	// For a rule from the hub: the Namespaces that it selects, and originals that are requested all together.
-	namespaces, originals *hubobjects.Objects
+	// For a rule that selects namespaces by labels: a source for their changes, and, from the hub, the Namespaces.
+	relabels   source.TypedSource[reconcile.Request]
+	namespaces *hubobjects.Objects
 
 	live liveness
 
@@ -104,23 +104,25 @@ func (e *entry) run() {
 	if earlier := e.EarlierNamespaces(e.engine.cluster); len(earlier) > 0 {
 		e.engine.running.Go(func() { e.findMoved(ctx, queue, earlier) })
 	}
-	for _, one := range e.opened.Sources {
-		if err := one.Start(ctx, queue); err != nil {
+	start := func(one source.TypedSource[reconcile.Request]) bool {
+		err := one.Start(ctx, queue)
+		if err != nil {
 			e.engine.params.Logger.Error(err, "Failed to start a source of a rule", "rule", e.Name)
 			e.refused()
-			continue
 		}
-		e.engine.running.Go(func() {
-			if one.WaitForSync(ctx) == nil {
-				e.ready()
-			}
-		})
+		return err == nil
 	}
-	for _, one := range e.more {
-		if err := one.Start(ctx, queue); err != nil {
-			e.engine.params.Logger.Error(err, "Failed to start a source of a rule", "rule", e.Name)
-			e.refused()
+	for _, one := range e.opened.Sources {
+		if start(one) {
+			e.engine.running.Go(func() {
+				if one.WaitForSync(ctx) == nil {
+					e.ready()
+				}
+			})
 		}
+	}
+	if e.relabels != nil {
+		start(e.relabels)
 	}
 }
 
@@ -249,7 +251,7 @@ func (e *entry) isDrained() bool {
 	e.mu.Lock()
 	followed := e.first == nil && e.inWork == 0 && len(e.parked) == 0
 	e.mu.Unlock()
-	return followed && e.opened != nil && e.opened.Copies() == 0
+	return followed && e.opened != nil && e.opened.Count() == 0
 }
 
 // report gets the outcome of each reconcile.
@@ -311,7 +313,7 @@ func (e *entry) said() report {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	one := report{
-		Generation: e.Generation, Following: e.first == nil, Originals: int64(len(e.seen)), Copies: int64(e.opened.Copies()),
+		Generation: e.Generation, Following: e.first == nil, Originals: int64(len(e.seen)), Copies: int64(e.opened.Count()),
 		Problems: problems{},
 	}
 	for reason, keys := range e.trouble {
@@ -376,7 +378,7 @@ func (e *entry) relabelled(ctx context.Context) {
 	if len(e.Patches) == 0 || e.opened == nil {
 		return
 	}
-	for _, one := range e.requestsIn(e.reader())(ctx, namespaceMetadata()) {
-		e.table.queue.Add(request{e.Name, one.NamespacedName})
+	for _, key := range e.originalsIn(ctx, "") {
+		e.table.queue.Add(request{e.Name, key})
 	}
 }

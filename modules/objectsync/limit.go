@@ -12,15 +12,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
-	"github.com/clusterfx/clusterfx/registry/hubobjects"
 )
 
 const (
@@ -35,7 +32,6 @@ const (
 type limit struct {
 	objects int
 	bytes   int64
-	copies  *hubobjects.Objects
 	rule    *entry
 
 	counting sync.Mutex // protects counted; held while the copies are counted, which reads memory
@@ -47,24 +43,9 @@ type limit struct {
 	told  time.Time
 }
 
-func newLimit(r *entry) (*limit, error) {
-	id := r.Identity(placeOf(r.params))
-	key := id.Keys().ManagedBy
-	exists, err := labels.NewRequirement(key, selection.Exists, nil)
-	if err != nil {
-		return nil, err
-	}
-	copies, err := r.params.HubObjects.Watch(hubobjects.Selection{
-		Object: emptyOf(r.GVK()), Labels: labels.NewSelector().Add(*exists), Namespaces: r.HubNamespaces(), Route: hubobjects.ByLabel(key),
-		Permissions: r.hubRules, Until: r.ctx,
-	}, id.Tenant)
-	if err != nil {
-		return nil, err
-	}
-	return &limit{
-		objects: int(r.params.Config.Limits.Objects), bytes: r.params.Config.MaxBytes(), copies: copies, rule: r,
-		sizes: map[types.NamespacedName]int64{},
-	}, nil
+func newLimit(r *entry) *limit {
+	c := r.params.Config
+	return &limit{objects: int(c.Limits.Objects), bytes: c.MaxBytes(), rule: r, sizes: map[types.NamespacedName]int64{}}
 }
 
 func (l *limit) check(ctx context.Context, up object, s *syncer.Session[object]) (time.Duration, error) {
@@ -139,7 +120,7 @@ func (l *limit) count(ctx context.Context, younger time.Duration) error {
 		return nil
 	}
 	all := listOf(l.rule.GVK())
-	if err := l.copies.List(ctx, all); err != nil {
+	if err := l.rule.opened.Copies.List(ctx, all); err != nil {
 		return fmt.Errorf("count the copies of rule %s: %w", l.rule.Name, err)
 	}
 	sizes, total := map[types.NamespacedName]int64{}, int64(0)

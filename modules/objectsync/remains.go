@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
@@ -25,19 +26,14 @@ const remainsEvery = 30 * time.Second
 type remains struct{ params Params }
 
 func (r *remains) Start(ctx context.Context) error {
-	ticker := time.NewTicker(remainsEvery)
-	defer ticker.Stop()
-	for told := false; ; {
+	told := false
+	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		if err := r.end(ctx); err != nil && ctx.Err() == nil && !told {
 			r.params.Logger.Error(err, "Failed to end a rule that was deleted while the remote was away; it is tried again")
 			told = true
 		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
-	}
+	}, remainsEvery)
+	return nil
 }
 
 func (r *remains) end(ctx context.Context) error {

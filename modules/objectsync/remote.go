@@ -56,13 +56,11 @@ func (e *entry) open(ctx context.Context) (err error) {
 	if e.pair, err = syncer.NewPair(options); err != nil {
 		return err
 	}
-	if err = errors.Join(e.watchNamespaces(), e.watchOriginals()); err != nil {
+	if err = e.watchNamespaces(); err != nil {
 		return err
 	}
 	if e.From == rules.FromRemote {
-		if e.limit, err = newLimit(e); err != nil {
-			return err
-		}
+		e.limit = newLimit(e)
 	}
 	selector := e.Selector(e.engine.cluster, e.labelsOf)
 	e.opened, err = syncer.Open(e.pair, syncer.Syncer[object](&copier{rule: e, Copy: syncer.Copy[object]{
@@ -117,32 +115,22 @@ func (e *entry) watchNamespaces() (err error) {
 	case e.NamespaceLabels() == nil:
 		return nil
 	case e.From == rules.FromRemote:
-		related, err := e.pair.WatchUpstream(namespaceMetadata(), func(ctx context.Context, namespace client.Object) []types.NamespacedName {
-			var all []types.NamespacedName
-			for _, one := range e.requestsIn(e.params.Cache)(ctx, namespace) {
-				all = append(all, one.NamespacedName)
-			}
-			return all
+		e.relabels, err = e.pair.WatchUpstream(namespaceMetadata(), func(ctx context.Context, namespace client.Object) []types.NamespacedName {
+			return e.originalsIn(ctx, namespace.GetName())
 		})
-		e.more = append(e.more, related)
 		return err
 	}
 	e.namespaces, err = e.params.HubObjects.Watch(hubobjects.Selection{
 		Object: namespaceMetadata(), Route: hubobjects.All(), Permissions: e.hubRules, Until: e.ctx, Refused: e.refused,
 	})
-	return err
-}
-
-func (e *entry) watchOriginals() (err error) {
-	if e.From != rules.FromHub || len(e.Patches) == 0 && e.NamespaceLabels() == nil {
-		return nil
-	}
-	s := e.hubSelection()
-	e.originals, err = e.params.HubObjects.Watch(hubobjects.Selection{
-		Object: emptyOf(e.GVK()), Labels: s.Labels, Namespaces: s.Namespaces, Route: s.Route, Permissions: s.Permissions, Until: s.Until,
-	}, s.Keys...)
-	if err == nil && e.namespaces != nil {
-		e.more = append(e.more, hubobjects.Map(e.namespaces, e.requestsIn(e.originals)))
+	if err == nil {
+		e.relabels = hubobjects.Map(e.namespaces, func(ctx context.Context, namespace client.Object) []reconcile.Request {
+			var all []reconcile.Request
+			for _, key := range e.originalsIn(ctx, namespace.GetName()) {
+				all = append(all, reconcile.Request{NamespacedName: key})
+			}
+			return all
+		})
 	}
 	return err
 }
@@ -251,16 +239,48 @@ type copier struct {
 }
 
 func (c *copier) SyncDown(ctx context.Context, e syncer.Down[object]) (reconcile.Result, error) {
-	if again, err := c.limited(ctx, e.Upstream, e.Session); err != nil || again > 0 {
-		return reconcile.Result{RequeueAfter: again}, err
+	return c.within(ctx, e.Upstream, e.Session, func() (reconcile.Result, error) {
+		result, err := c.Copy.SyncDown(ctx, e)
+		if apierrors.IsNotFound(err) && c.rule.CreatesNamespace() {
+			if err = c.createNamespace(ctx, e.Session); err == nil {
+				result, err = c.Copy.SyncDown(ctx, e)
+			}
+		}
+		return result, err
+	})
+}
+
+// Sync brings the status back also if a patch does not fit.
+func (c *copier) Sync(ctx context.Context, e syncer.Both[object]) (reconcile.Result, error) {
+	var up error
+	result, down := c.within(ctx, e.Upstream, e.Session, func() (reconcile.Result, error) {
+		if c.rule.ReturnsStatus() {
+			up = e.ApplyStatus(ctx, e.Downstream)
+		}
+		return c.Copy.Sync(ctx, e)
+	})
+	if up == nil {
+		return result, down
 	}
-	result, err := c.Copy.SyncDown(ctx, e)
-	if apierrors.IsNotFound(err) && c.rule.CreatesNamespace() {
-		if err = c.createNamespace(ctx, e.Session); err == nil {
-			result, err = c.Copy.SyncDown(ctx, e)
+	return reconcile.Result{}, syncer.BothDirections(up, down)
+}
+
+// within copies within the limits of the rule. A patch that does not fit is an event of the original: it is tried again when that
+// changes, and from time to time.
+func (c *copier) within(
+	ctx context.Context, up object, s *syncer.Session[object], write func() (reconcile.Result, error),
+) (reconcile.Result, error) {
+	if c.rule.limit != nil {
+		if again, err := c.rule.limit.check(ctx, up, s); err != nil || again > 0 {
+			return reconcile.Result{RequeueAfter: again}, err
 		}
 	}
-	return c.explained(ctx, e.Session, result, err)
+	result, err := write()
+	if !errors.Is(err, rules.ErrPatch) {
+		return result, err
+	}
+	told := s.Event(ctx, corev1.EventTypeWarning, rules.ReasonPatchFailed, fmt.Sprintf("Rule %s does not copy this object: %v.", c.rule.Name, err))
+	return reconcile.Result{RequeueAfter: patchAgain}, told
 }
 
 // createNamespace makes the namespace of a copy, and never changes one.
@@ -272,61 +292,18 @@ func (c *copier) createNamespace(ctx context.Context, s *syncer.Session[object])
 	return nil
 }
 
-func (c *copier) limited(ctx context.Context, up object, s *syncer.Session[object]) (time.Duration, error) {
-	if c.rule.limit == nil {
-		return 0, nil
+// originalsIn returns the originals in a namespace, or all for "".
+func (e *entry) originalsIn(ctx context.Context, namespace string) []types.NamespacedName {
+	all := listOf(e.GVK())
+	if err := e.opened.Originals.List(ctx, all, client.InNamespace(namespace)); err != nil {
+		e.params.Logger.Error(err, "Failed to list the originals after a change of labels", "rule", e.Name)
+		return nil
 	}
-	return c.rule.limit.check(ctx, up, s)
-}
-
-func (c *copier) Sync(ctx context.Context, e syncer.Both[object]) (reconcile.Result, error) {
-	if again, err := c.limited(ctx, e.Upstream, e.Session); err != nil || again > 0 {
-		return reconcile.Result{RequeueAfter: again}, err
+	keys := make([]types.NamespacedName, 0, len(all.Items))
+	for i := range all.Items {
+		keys = append(keys, client.ObjectKeyFromObject(&all.Items[i]))
 	}
-	var up error
-	if c.rule.ReturnsStatus() {
-		up = e.ApplyStatus(ctx, e.Downstream)
-	}
-	result, down := c.Copy.Sync(ctx, e)
-	if result, down = c.explained(ctx, e.Session, result, down); up == nil {
-		return result, down
-	}
-	return reconcile.Result{}, syncer.BothDirections(up, down)
-}
-
-// explained reports a patch that does not fit as an event of the original. It is tried again when that changes, and
-// from time to time.
-func (c *copier) explained(
-	ctx context.Context, s *syncer.Session[object], result reconcile.Result, err error,
-) (reconcile.Result, error) {
-	if !errors.Is(err, rules.ErrPatch) {
-		return result, err
-	}
-	told := s.Event(ctx, corev1.EventTypeWarning, rules.ReasonPatchFailed, fmt.Sprintf("Rule %s does not copy this object: %v.", c.rule.Name, err))
-	return reconcile.Result{RequeueAfter: patchAgain}, told
-}
-
-func (e *entry) reader() client.Reader {
-	if e.From == rules.FromHub {
-		return e.originals
-	}
-	return e.params.Cache
-}
-
-// requestsIn requests the originals in a namespace, or all if it has no name.
-func (e *entry) requestsIn(reader client.Reader) func(context.Context, client.Object) []reconcile.Request {
-	return func(ctx context.Context, namespace client.Object) []reconcile.Request {
-		all := listOf(e.GVK())
-		if err := reader.List(ctx, all, client.InNamespace(namespace.GetName())); err != nil {
-			e.params.Logger.Error(err, "Failed to list the originals in a namespace whose labels have changed", "rule", e.Name)
-			return nil
-		}
-		requests := make([]reconcile.Request, 0, len(all.Items))
-		for i := range all.Items {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&all.Items[i])})
-		}
-		return requests
-	}
+	return keys
 }
 
 // hasCopies reports whether a rule that does not select the Cluster has copies there, as from a time when the hub did not run.

@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -74,16 +75,9 @@ func (r *reporter) run(ctx context.Context) error {
 		return fmt.Errorf("watch the rules: %w", err)
 	}
 	defer func() { _ = informer.RemoveEventHandler(handlers) }() // The cache ends, too.
-	ticker := time.NewTicker(lookEvery)
-	defer ticker.Stop()
-	for pending := map[string]bool{}; ; {
-		r.look(ctx, pending)
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
-	}
+	pending := map[string]bool{}
+	wait.UntilWithContext(ctx, func(ctx context.Context) { r.look(ctx, pending) }, lookEvery)
+	return nil
 }
 
 func (r *reporter) touch(object any) {

@@ -47,13 +47,15 @@ type Opened struct {
 	reconcile.Reconciler
 	// Sources of its requests. Each starts once, and ends with its context.
 	Sources []source.TypedSyncingSource[reconcile.Request]
+	// Originals and Copies read what the sources deliver, from memory.
+	Originals, Copies client.Reader
 
 	copies, formers func() int
 	moved           Related
 }
 
-// Copies returns the number of copies, with those at earlier addresses.
-func (o *Opened) Copies() int { return o.copies() + o.formers() }
+// Count returns the number of copies, with those at earlier addresses.
+func (o *Opened) Count() int { return o.copies() + o.formers() }
 
 // Moved takes an object that a watch of the downstream cluster does not deliver, such as a copy at another address than the translator's,
 // and returns the originals to reconcile; see Options.Moves.
@@ -69,7 +71,7 @@ func Open[T client.Object](p *Pair, s Syncer[T], t Translator[T], o Options[T]) 
 		return nil, err
 	}
 	return &Opened{
-		Reconciler: r, copies: r.memory.Count, formers: r.memory.Formers,
+		Reconciler: r, Originals: r.up.Reader(), Copies: r.down.Reader(), copies: r.memory.Count, formers: r.memory.Formers,
 		moved: func(ctx context.Context, found client.Object) []types.NamespacedName {
 			return r.observeDown(ctx, found, false)
 		},
