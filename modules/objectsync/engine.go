@@ -62,23 +62,16 @@ type engine struct {
 	mu      sync.Mutex // protects the fields; held for a few instructions
 	queue   workqueue.TypedRateLimitingInterface[reconcile.Request]
 	entries map[string]*entry
-	edits   map[string]edit
 	looked  map[string]int64 // the generation of rules that do not select the Cluster and have no copies there
 	tables  map[tableKey]*table
 	used    map[need]time.Time // when a rule last needed it
-}
-
-// edit is a change of a rule that is not followed yet.
-type edit struct {
-	generation  int64
-	first, last time.Time
 }
 
 func newEngine(p Params) *engine {
 	return &engine{
 		params: p, cluster: string(p.Name), shared: p.Shared, statuses: syncer.NewStatusLimiter(),
 		hub: registry.NewReviews(p.HubClient), remote: registry.NewReviews(p.Client),
-		entries: map[string]*entry{}, edits: map[string]edit{}, looked: map[string]int64{}, tables: map[tableKey]*table{},
+		entries: map[string]*entry{}, looked: map[string]int64{}, tables: map[tableKey]*table{},
 		used: map[need]time.Time{},
 	}
 }
@@ -196,7 +189,7 @@ func (e *engine) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 	if !rule.IsRecorded() { // It is about to be.
 		return reconcile.Result{}, nil
 	}
-	if wait := e.editedFor(now, rule, time.Now()); wait > 0 {
+	if wait := now.editedFor(rule, time.Now()); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	allowed, _ := strconv.ParseInt(found.Annotations[hubv1.AnnotationAllowHeld], 10, 64) // What is no number allows nothing.
@@ -211,29 +204,6 @@ func (e *engine) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 		}
 	}
 	return e.follow(ctx, rule, !selected, allowed)
-}
-
-// editedFor returns how long to wait, since a rule may be edited many times.
-func (e *engine) editedFor(now *entry, rule rules.Rule, at time.Time) time.Duration {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if now == nil || now.UID != rule.UID || now.Generation >= rule.Generation {
-		delete(e.edits, rule.Name)
-		return 0
-	}
-	one := e.edits[rule.Name]
-	if one.generation == 0 {
-		one.first = at
-	}
-	if one.generation != rule.Generation {
-		one.generation, one.last = rule.Generation, at
-	}
-	e.edits[rule.Name] = one
-	wait := min(editQuiet-at.Sub(one.last), editWait-at.Sub(one.first))
-	if wait <= 0 {
-		delete(e.edits, rule.Name)
-	}
-	return wait
 }
 
 // keep looks after an entry that follows its rule, or lacks something.
@@ -332,7 +302,6 @@ func (e *engine) replace(rule string, next *entry) {
 func (e *engine) forget(rule string) {
 	e.replace(rule, nil)
 	e.mu.Lock()
-	delete(e.edits, rule)
 	delete(e.looked, rule)
 	e.mu.Unlock()
 }

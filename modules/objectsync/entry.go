@@ -37,6 +37,7 @@ type entry struct {
 	idle    *report // of one that does not work, as it lacks something, has ended or is invalid; set before others see the entry
 	began   time.Time
 	allowed atomic.Int64 // the generation whose held deletes are allowed
+	edit    edit         // of the rule's reconcile
 
 	ctx    context.Context //nolint:containedctx // The life of the entry.
 	cancel context.CancelFunc
@@ -67,6 +68,12 @@ type entry struct {
 	checked time.Time
 }
 
+// edit is a change of the rule that is not followed yet.
+type edit struct {
+	generation  int64
+	first, last time.Time
+}
+
 // recheckAfter is the least time between two reviews of an entry that works.
 const recheckAfter = 10 * time.Second
 
@@ -83,6 +90,24 @@ func newEntry(e *engine, r rules.Rule, drains bool) *entry {
 
 func (e *entry) isFor(r rules.Rule, drains bool) bool {
 	return e.UID == r.UID && e.Generation == r.Generation && e.drains == drains
+}
+
+// editedFor returns how long to wait, since a rule may be edited many times. e may be nil.
+func (e *entry) editedFor(r rules.Rule, at time.Time) time.Duration {
+	if e == nil || e.UID != r.UID || e.Generation >= r.Generation {
+		return 0
+	}
+	if e.edit.first.IsZero() {
+		e.edit.first = at
+	}
+	if e.edit.generation != r.Generation {
+		e.edit.generation, e.edit.last = r.Generation, at
+	}
+	wait := min(editQuiet-at.Sub(e.edit.last), editWait-at.Sub(e.edit.first))
+	if wait <= 0 {
+		e.edit = edit{}
+	}
+	return wait
 }
 
 func (e *entry) lacks() bool { return e.idle != nil && len(e.idle.Problems) > 0 }

@@ -48,29 +48,28 @@ func TestEntry_Take(t *testing.T) {
 }
 
 // Promise: a rule edited 100 times in 10 s: one pass.
-func TestEngine_EditedFor(t *testing.T) {
+func TestEntry_EditedFor(t *testing.T) {
 	t.Parallel()
-	e := &engine{ctx: t.Context(), edits: map[string]edit{}}
 	now := testEntry(t)
 	at, passes := time.Now(), 0
 	rule := now.Rule
 	for range 100 {
 		rule.Generation++
-		if e.editedFor(now, rule, at) <= 0 {
+		if now.editedFor(rule, at) <= 0 {
 			passes++
 		}
 		at = at.Add(100 * time.Millisecond)
 	}
-	wait := e.editedFor(now, rule, at)
+	wait := now.editedFor(rule, at)
 	if passes > 0 || wait <= 0 {
 		t.Errorf("%d passes while it was edited; then it waits for %s", passes, wait)
 	}
-	testkit.Equal(t, e.editedFor(now, rule, at.Add(wait)), 0, "after the last edit")
+	testkit.Equal(t, now.editedFor(rule, at.Add(wait)), 0, "after the last edit")
 
 	// A rule that never comes to rest is followed now and then.
 	for range 400 {
 		rule.Generation++
-		if e.editedFor(now, rule, at) <= 0 {
+		if now.editedFor(rule, at) <= 0 {
 			passes++
 		}
 		at = at.Add(100 * time.Millisecond)

@@ -353,20 +353,14 @@ func (c *Controller[T]) secondaries(o Owner, at bucket.Revision) *Secondaries {
 // sweep requests all owners and all keys with a status when the bucket has become complete or accepted, or the status
 // complete: an owner that is not in the bucket makes no request.
 func (c *Controller[T]) sweep(ctx context.Context) error {
-	tick := time.NewTicker(sweepEvery)
-	defer tick.Stop()
 	var done time.Time
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
+	wait.UntilWithContext(ctx, func(context.Context) {
 		if since, ok := c.completeSince(); ok && !since.Equal(done) {
 			c.requestOwners()
 			done = since
 		}
-	}
+	}, sweepEvery)
+	return nil
 }
 
 // completeSince is false if the bucket is not complete and accepted.

@@ -6,6 +6,8 @@ import (
 	"context"
 	"hash/fnv"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // Observer is a Reconciler whose entities are also in an external system that reports no changes.
@@ -28,20 +30,16 @@ const phases = 100
 // observe requests the Observer for each entity once in an interval. The phase follows from key and cluster, so the
 // controllers of several clusters observe an entity at different times.
 func (c *Controller[T]) observe(ctx context.Context) error {
-	tick := time.NewTicker(max(c.options.Resync/phases, time.Millisecond))
-	defer tick.Stop()
-	for phase := 0; ; phase = (phase + 1) % phases {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
+	phase := 0
+	wait.NonSlidingUntilWithContext(ctx, func(ctx context.Context) {
 		for _, key := range c.store.bucket.Keys() {
 			if ctx.Err() == nil && c.phaseOf(key) == phase {
 				c.queue.request(Request{Key: key, observe: true}, OperationResync, 0)
 			}
 		}
-	}
+		phase = (phase + 1) % phases
+	}, max(c.options.Resync/phases, time.Millisecond))
+	return nil
 }
 
 func (c *Controller[T]) phaseOf(key string) int {
