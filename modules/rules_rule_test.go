@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
@@ -95,11 +96,11 @@ func TestRule_Template(t *testing.T) {
 // remote, and nothing that belongs to one API server.
 func TestRule_Translator(t *testing.T) {
 	t.Parallel()
-	for from, own := range map[rules.From]map[string]string{
-		rules.FromHub: {
+	for from, own := range map[hubv1.SyncSource]map[string]string{
+		hubv1.SyncFromHub: {
 			"kubernetes.io/x": "4", "node.k8s.io/y": "5", "k8s.io/z": "6", "sync.clusterfx.dev/managed-by": "hub-a-e3b0c442",
 		},
-		rules.FromRemote: {"sync.clusterfx.dev/managed-by": "a-9c907ad83e0ab4103bf8"},
+		hubv1.SyncFromRemote: {"sync.clusterfx.dev/managed-by": "a-9c907ad83e0ab4103bf8"},
 	} {
 		t.Run(string(from), func(t *testing.T) {
 			t.Parallel()
@@ -129,7 +130,7 @@ func expectTranslated(t *testing.T, r rules.Rule, own map[string]string) {
 	testkit.Equal(t, labels, want)
 	notes := down.GetAnnotations()
 	_, isTrusted := notes["rbac.authorization.kubernetes.io/autoupdate"]
-	if notes["note"] != "1" || isTrusted != (r.From == rules.FromHub) {
+	if notes["note"] != "1" || isTrusted != (r.From == hubv1.SyncFromHub) {
 		t.Errorf("got %v", notes)
 	}
 	if len(down.GetOwnerReferences())+len(down.GetFinalizers()) > 0 || to.Namespace != "target" {

@@ -18,7 +18,7 @@ import (
 // orders is a rule whose originals have a finalizer.
 func orders() rules.Rule {
 	return rules.Rule{Name: "orders", SyncRuleSpec: hubv1.SyncRuleSpec{
-		From: rules.FromHub, Kind: rules.Kind{APIVersion: "v1", Kind: "ConfigMap"}, To: hubv1.SyncTarget{Naming: rules.Mirror},
+		From: hubv1.SyncFromHub, Kind: hubv1.SyncKind{APIVersion: "v1", Kind: "ConfigMap"}, To: hubv1.SyncTarget{Naming: hubv1.SyncMirror},
 		Namespaces: hubv1.SyncNamespaces{Template: "tenant-{{cluster}}"},
 		Objects:    hubv1.SyncObjects{Selector: &hubv1.LabelSelector{MatchLabels: map[string]hubv1.LabelValue{"order": "yes"}}},
 	}}

@@ -35,11 +35,11 @@ func cleanup(p Params) registry.CleanupStep {
 		var all []error
 		for i := range list.Items {
 			r, err := rules.Compile(&list.Items[i])
-			if err != nil || !r.SelectsCluster(p.Labels()) || r.OnDeregister != rules.Delete || r.Mode == rules.Observe {
+			if err != nil || !r.SelectsCluster(p.Labels()) || r.OnDeregister != hubv1.SyncDelete || r.Mode == hubv1.SyncObserve {
 				continue
 			}
 			ctx, c := ctx, newCleaner(p, r)
-			if r.From == rules.FromRemote {
+			if r.From == hubv1.SyncFromRemote {
 				ctx = deletes.OnPurpose(ctx, deletes.Confirmed("the removal of Cluster "+c.at.Cluster))
 			}
 			if err := c.eachCopy(ctx, c.remove); err != nil {
@@ -60,7 +60,7 @@ type cleaner struct {
 
 func newCleaner(p Params, r rules.Rule) cleaner {
 	c := cleaner{rule: r, at: placeOf(p), params: p, live: p.APIReader, target: p.Client}
-	if r.From == rules.FromRemote {
+	if r.From == hubv1.SyncFromRemote {
 		c.live, c.target = p.HubClient, p.HubClient
 	}
 	return c

@@ -30,7 +30,7 @@ func endRule(ctx context.Context, p Params, r rules.Rule, terminating *hubv1.Syn
 
 // endCopies is declared if the context says why.
 func (c cleaner) endCopies(ctx context.Context) error {
-	if c.rule.DeletionPolicy == rules.Delete {
+	if c.rule.DeletionPolicy == hubv1.SyncDelete {
 		return c.eachCopy(ctx, c.remove)
 	}
 	return c.eachCopy(ctx, c.keep)
@@ -50,7 +50,7 @@ func (c cleaner) remove(ctx context.Context, one *metav1.PartialObjectMetadata) 
 
 // eachCopy lists in the hub only namespaces in which the rule works, and in a remote that allows no more, too.
 func (c cleaner) eachCopy(ctx context.Context, f func(context.Context, *metav1.PartialObjectMetadata) error) error {
-	if c.rule.From == rules.FromHub {
+	if c.rule.From == hubv1.SyncFromHub {
 		err := c.eachCopyIn(ctx, []string{metav1.NamespaceAll}, f)
 		if known := c.rule.TargetNamespaces(c.at.Cluster); apierrors.IsForbidden(err) && len(known) > 0 {
 			return c.eachCopyIn(ctx, known, f)

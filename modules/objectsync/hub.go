@@ -139,7 +139,7 @@ func (r *releaser) abandoned(
 	ctx context.Context, all []rules.Rule, obj *metav1.PartialObjectMetadata, finalizer string,
 ) (string, error) {
 	name, _ := rules.RuleOfFinalizer(finalizer)
-	ours := rules.Rule{SyncRuleSpec: hubv1.SyncRuleSpec{From: rules.FromHub}, Name: name}
+	ours := rules.Rule{SyncRuleSpec: hubv1.SyncRuleSpec{From: hubv1.SyncFromHub}, Name: name}
 	if finalizer != ours.Finalizer(rules.Place{HubID: r.params.Options.HubID}) {
 		return "another hub has made it, as before this one was restored into a new cluster", nil
 	}

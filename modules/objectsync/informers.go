@@ -9,20 +9,20 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 )
 
 // need is an informer of the remote.
 type need struct {
-	kind     rules.Kind
+	kind     hubv1.SyncKind
 	metadata bool
 }
 
 // needs are the informers of the remote that the entry uses.
 func (e *entry) needs() []need {
 	all := []need{{kind: e.Kind}}
-	if e.From == rules.FromRemote && e.NamespaceLabels() != nil {
-		all = append(all, need{rules.Kind{APIVersion: "v1", Kind: "Namespace"}, true})
+	if e.From == hubv1.SyncFromRemote && e.NamespaceLabels() != nil {
+		all = append(all, need{hubv1.SyncKind{APIVersion: "v1", Kind: "Namespace"}, true})
 	}
 	return all
 }

@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
-	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 	"github.com/clusterfx/clusterfx/registry/rbac"
 )
@@ -53,7 +52,7 @@ func (e *entry) check(ctx context.Context, live bool) (problems, error) {
 	if err := e.review(ctx, hub, remote, found); err != nil || len(found) > 0 {
 		return found, err
 	}
-	if e.BringsCRD() && e.Mode != rules.Observe {
+	if e.BringsCRD() && e.Mode != hubv1.SyncObserve {
 		if err := e.bring(ctx, found); err != nil || len(found) > 0 {
 			return found, err
 		}
@@ -68,7 +67,7 @@ func (e *entry) check(ctx context.Context, live bool) (problems, error) {
 }
 
 func (e *entry) namespacesInHub() []string {
-	if e.From == rules.FromHub {
+	if e.From == hubv1.SyncFromHub {
 		return e.SourceNamespaces(e.engine.cluster)
 	}
 	return e.TargetNamespaces(e.engine.cluster)

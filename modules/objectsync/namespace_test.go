@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 )
@@ -28,7 +29,7 @@ func (unreadable) Get(context.Context, client.ObjectKey, client.Object, ...clien
 // deleted.
 func TestNeedsNamespace(t *testing.T) {
 	t.Parallel()
-	r := &entry{Rule: rules.Rule{SyncRuleSpec: hubv1.SyncRuleSpec{From: rules.FromRemote, Namespaces: hubv1.SyncNamespaces{
+	r := &entry{Rule: rules.Rule{SyncRuleSpec: hubv1.SyncRuleSpec{From: hubv1.SyncFromRemote, Namespaces: hubv1.SyncNamespaces{
 		Selector: &hubv1.LabelSelector{MatchLabels: map[string]hubv1.LabelValue{"a": "b"}},
 	}}}}
 	r.params.Cache, r.ctx = unreadable{}, t.Context()

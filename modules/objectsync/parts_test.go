@@ -32,18 +32,18 @@ func TestEntry_Mapping(t *testing.T) {
 	served.Add(v1.WithKind("Order"), meta.RESTScopeNamespace)
 	served.Add(v1.WithKind("Region"), meta.RESTScopeRoot)
 	for name, c := range map[string]struct {
-		kind       rules.Kind
+		kind       hubv1.SyncKind
 		namespaces []string
 		want       []hubv1.SyncProblemReason
 	}{
-		"served":                     {rules.Kind{APIVersion: "example.com/v1", Kind: "Order"}, []string{"shop"}, nil},
-		"not served":                 {rules.Kind{APIVersion: "example.com/v1", Kind: "Invoice"}, []string{"shop"}, []hubv1.SyncProblemReason{hubv1.SyncKindMissing}},
-		"another version":            {rules.Kind{APIVersion: "example.com/v2", Kind: "Order"}, []string{"shop"}, []hubv1.SyncProblemReason{hubv1.SyncVersionMissing}},
-		"no namespaces in the rule":  {rules.Kind{APIVersion: "example.com/v1", Kind: "Order"}, nil, []hubv1.SyncProblemReason{hubv1.SyncScopeDiffers}},
-		"no namespaces of the kind":  {rules.Kind{APIVersion: "example.com/v1", Kind: "Region"}, []string{"shop"}, []hubv1.SyncProblemReason{hubv1.SyncScopeDiffers}},
-		"another resource":           {rules.Kind{APIVersion: "example.com/v1", Kind: "Order", Resource: "secrets"}, []string{"shop"}, []hubv1.SyncProblemReason{hubv1.SyncKindMissing}},
-		"the resource that it is":    {rules.Kind{APIVersion: "example.com/v1", Kind: "Order", Resource: "orders"}, []string{"shop"}, nil},
-		"another version, elsewhere": {rules.Kind{APIVersion: "other.example.com/v1", Kind: "Order"}, []string{"shop"}, []hubv1.SyncProblemReason{hubv1.SyncKindMissing}},
+		"served":                     {hubv1.SyncKind{APIVersion: "example.com/v1", Kind: "Order"}, []string{"shop"}, nil},
+		"not served":                 {hubv1.SyncKind{APIVersion: "example.com/v1", Kind: "Invoice"}, []string{"shop"}, []hubv1.SyncProblemReason{hubv1.SyncKindMissing}},
+		"another version":            {hubv1.SyncKind{APIVersion: "example.com/v2", Kind: "Order"}, []string{"shop"}, []hubv1.SyncProblemReason{hubv1.SyncVersionMissing}},
+		"no namespaces in the rule":  {hubv1.SyncKind{APIVersion: "example.com/v1", Kind: "Order"}, nil, []hubv1.SyncProblemReason{hubv1.SyncScopeDiffers}},
+		"no namespaces of the kind":  {hubv1.SyncKind{APIVersion: "example.com/v1", Kind: "Region"}, []string{"shop"}, []hubv1.SyncProblemReason{hubv1.SyncScopeDiffers}},
+		"another resource":           {hubv1.SyncKind{APIVersion: "example.com/v1", Kind: "Order", Resource: "secrets"}, []string{"shop"}, []hubv1.SyncProblemReason{hubv1.SyncKindMissing}},
+		"the resource that it is":    {hubv1.SyncKind{APIVersion: "example.com/v1", Kind: "Order", Resource: "orders"}, []string{"shop"}, nil},
+		"another version, elsewhere": {hubv1.SyncKind{APIVersion: "other.example.com/v1", Kind: "Order"}, []string{"shop"}, []hubv1.SyncProblemReason{hubv1.SyncKindMissing}},
 	} {
 		found := problems{}
 		e := &entry{Rule: rules.Rule{SyncRuleSpec: hubv1.SyncRuleSpec{Kind: c.kind, Namespaces: hubv1.SyncNamespaces{Names: c.namespaces}}}}
@@ -64,7 +64,7 @@ func TestEngine_Tidy(t *testing.T) {
 	testkit.Background(t, informers.Start)
 	e := newEngine(Params{Shared: newShared()})
 	e.params.Cache = informers
-	n := need{kind: rules.Kind{APIVersion: "v1", Kind: "ConfigMap"}}
+	n := need{kind: hubv1.SyncKind{APIVersion: "v1", Kind: "ConfigMap"}}
 	object := emptyOf(schema.FromAPIVersionAndKind(n.kind.APIVersion, n.kind.Kind))
 	runs := func() bool {
 		key := client.ObjectKey{Namespace: "default", Name: "none"}

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
@@ -50,7 +51,7 @@ func (e *entry) open(ctx context.Context) (err error) {
 		Quote: e.quoteFor(), Metrics: p.Metrics, StatusLimiter: e.engine.statuses,
 		Cause: "rule " + e.Name, GiveUp: e.giveUp, Report: e.report, Refused: e.refused,
 	}
-	if e.From == rules.FromRemote {
+	if e.From == hubv1.SyncFromRemote {
 		options.Upstream, options.Downstream = options.Downstream, options.Upstream
 	}
 	if e.pair, err = syncer.NewPair(options); err != nil {
@@ -59,14 +60,14 @@ func (e *entry) open(ctx context.Context) (err error) {
 	if err = e.watchNamespaces(); err != nil {
 		return err
 	}
-	if e.From == rules.FromRemote {
+	if e.From == hubv1.SyncFromRemote {
 		e.limit = newLimit(e)
 	}
 	selector := e.Selector(e.engine.cluster, e.labelsOf)
 	e.opened, err = syncer.Open(e.pair, syncer.Syncer[object](&copier{rule: e, Copy: syncer.Copy[object]{
 		Called: "copies", Mutate: e.mutate, Adopt: e.adopts,
 	}}), e.Translator(placeOf(p)), syncer.Options[object]{
-		Kind: e.GVK(), Exclude: e.Exclude, Observe: e.Mode == rules.Observe, CreateOnly: e.Mode == rules.Create, Moves: true,
+		Kind: e.GVK(), Exclude: e.Exclude, Observe: e.Mode == hubv1.SyncObserve, CreateOnly: e.Mode == hubv1.SyncCreate, Moves: true,
 		Select:               func(up object) bool { return !e.drains && selector.Selects(up) },
 		OnDownstreamDeletion: syncer.DeletionPolicy(e.OnTargetDeletion),
 		Hooks: []syncer.ClientHook[object]{{
@@ -78,7 +79,7 @@ func (e *entry) open(ctx context.Context) (err error) {
 
 // quoteFor is nil if events must repeat no text: the hub's own, and those about Secrets, which might contain values.
 func (e *entry) quoteFor() kubeconfig.Quoter {
-	if e.From == rules.FromRemote || e.GVK().GroupKind() == (schema.GroupKind{Kind: "Secret"}) {
+	if e.From == hubv1.SyncFromRemote || e.GVK().GroupKind() == (schema.GroupKind{Kind: "Secret"}) {
 		return nil
 	}
 	return e.params.Quote
@@ -99,7 +100,7 @@ func (e *entry) needsNamespace(_ context.Context, up object) (object, error) {
 // hubSelection is the originals, or the namespace of the copies, and the same in all apps, which share an informer.
 func (e *entry) hubSelection() syncer.HubSelection {
 	s := syncer.HubSelection{Permissions: e.hubRules, Until: e.ctx}
-	if e.From == rules.FromRemote {
+	if e.From == hubv1.SyncFromRemote {
 		s.Namespaces = e.HubNamespaces()
 		return s
 	}
@@ -114,7 +115,7 @@ func (e *entry) watchNamespaces() (err error) {
 	switch {
 	case e.NamespaceLabels() == nil:
 		return nil
-	case e.From == rules.FromRemote:
+	case e.From == hubv1.SyncFromRemote:
 		e.relabels, err = e.pair.WatchUpstream(namespaceMetadata(), func(ctx context.Context, namespace client.Object) []types.NamespacedName {
 			return e.originalsIn(ctx, namespace.GetName())
 		})
@@ -202,7 +203,7 @@ func (p *patcher) of(e *entry) (*rules.Patcher, error) {
 }
 
 func (e *entry) adopts(ctx context.Context, up, down object) bool {
-	if e.Mode == rules.Create {
+	if e.Mode == hubv1.SyncCreate {
 		return false
 	}
 	if e.takesOver(up, down) {
@@ -317,7 +318,7 @@ func (e *engine) hasCopies(ctx context.Context, r rules.Rule) (bool, error) {
 	}
 	target := e.params.APIReader
 	options := []client.ListOption{client.MatchingLabels{r.Identity(placeOf(e.params)).Keys().ManagedBy: r.Tenant(placeOf(e.params))}, client.Limit(1)}
-	if r.From == rules.FromRemote {
+	if r.From == hubv1.SyncFromRemote {
 		target = e.params.HubClient
 		if named := r.HubNamespaces(); len(named) > 0 {
 			options = append(options, client.InNamespace(named[0]))

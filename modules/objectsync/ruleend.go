@@ -43,7 +43,7 @@ func (r *ruleReconciler) end(ctx context.Context, rule rules.Rule, s *standing) 
 	}
 	for _, c := range s.unended() {
 		end := r.writeRemains
-		if rule.From == rules.FromRemote {
+		if rule.From == hubv1.SyncFromRemote {
 			end = r.endInHub
 		}
 		if err := end(ctx, c, rule, s.rule); err != nil {
@@ -120,7 +120,7 @@ func remainsOf(r rules.Rule, hubID string) hubv1.SyncRemains {
 
 // releaseOriginals removes the finalizer of a one-to-one rule from its originals in the hub.
 func (r *ruleReconciler) releaseOriginals(ctx context.Context, rule rules.Rule) error {
-	if rule.From != rules.FromHub || !rule.IsOneToOne() {
+	if rule.From != hubv1.SyncFromHub || !rule.IsOneToOne() {
 		return nil
 	}
 	finalizer := rule.Finalizer(rules.Place{HubID: r.params.Options.HubID})

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 	"github.com/clusterfx/clusterfx/registry"
 )
@@ -38,8 +39,8 @@ type request struct {
 func (r request) String() string { return r.Rule + ": " + r.NamespacedName.String() }
 
 type tableKey struct {
-	kind rules.Kind
-	from rules.From
+	kind hubv1.SyncKind
+	from hubv1.SyncSource
 }
 
 // table is the controller of one kind and direction in an app, for all rules about it. It stays until the app ends.

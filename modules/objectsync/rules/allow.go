@@ -21,7 +21,7 @@ type Allow []Allowed
 // Allowed allows rules. An empty list allows all but what has to be named.
 type Allowed struct {
 	// From is the source. Default: both.
-	From From `json:"from,omitempty"`
+	From hubv1.SyncSource `json:"from,omitempty"`
 	// Kinds are kinds with their group, such as Secret, Deployment.apps, or *.example.com for all of a group.
 	Kinds []string `json:"kinds,omitempty"`
 	// HubNamespaces and RemoteNamespaces are names, or beginnings of names, as in tenant-*.
@@ -81,7 +81,7 @@ func sensitive() []string {
 // namespacesOf returns the rule's namespaces in the hub and in remotes; none if labels select them.
 func namespacesOf(r Rule) (hub, remote []string) {
 	source, target := r.SourceNamespaces(clusterName), r.TargetNamespaces(clusterName)
-	if r.From == FromHub {
+	if r.From == hubv1.SyncFromHub {
 		return source, target
 	}
 	return target, source
@@ -111,7 +111,7 @@ func covered(patterns, namespaces []string) (first string, ok bool) {
 func (a Allow) problems() problems {
 	var p problems
 	for i, one := range a {
-		p.refuse(one.From != "" && one.From != FromHub && one.From != FromRemote, "allow[%d].from: use Hub or Remote, or leave it out for both", i)
+		p.refuse(one.From != "" && one.From != hubv1.SyncFromHub && one.From != hubv1.SyncFromRemote, "allow[%d].from: use Hub or Remote, or leave it out for both", i)
 		for _, kind := range one.Kinds {
 			p.refuse(kind == "" || strings.Contains(kind, "/"), "allow[%d].kinds: %q: write a kind with its group, such as Secret, Deployment.apps or *.example.com", i, kind)
 		}

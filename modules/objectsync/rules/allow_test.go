@@ -15,7 +15,7 @@ import (
 func TestAllow(t *testing.T) {
 	t.Parallel()
 	secrets := rules.Rule{SyncRuleSpec: hubv1.SyncRuleSpec{
-		From: rules.FromHub, Kind: rules.Kind{APIVersion: "v1", Kind: "Secret"}, To: hubv1.SyncTarget{Namespace: "apps"},
+		From: hubv1.SyncFromHub, Kind: hubv1.SyncKind{APIVersion: "v1", Kind: "Secret"}, To: hubv1.SyncTarget{Namespace: "apps"},
 		Namespaces: hubv1.SyncNamespaces{Names: []string{"shop"}},
 	}}
 	changed := func(change func(*rules.Rule)) rules.Rule {
@@ -23,10 +23,10 @@ func TestAllow(t *testing.T) {
 		change(&r)
 		return r
 	}
-	role := changed(func(r *rules.Rule) { r.Kind = rules.Kind{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "Role"} })
+	role := changed(func(r *rules.Rule) { r.Kind = hubv1.SyncKind{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "Role"} })
 	system := changed(func(r *rules.Rule) { r.Namespaces.Names = []string{"shop", "kube-system"} })
 	selected := changed(func(r *rules.Rule) { r.Namespaces = hubv1.SyncNamespaces{Template: "shop-{{cluster}}"} })
-	back := changed(func(r *rules.Rule) { r.From = rules.FromRemote })
+	back := changed(func(r *rules.Rule) { r.From = hubv1.SyncFromRemote })
 	for name, test := range map[string]struct {
 		allow rules.Allow
 		rule  rules.Rule
@@ -42,12 +42,12 @@ func TestAllow(t *testing.T) {
 		"kube-system by its beginning":           {rules.Allow{{HubNamespaces: []string{"shop", "kube-*"}}}, system, false},
 		"kube-system by name":                    {rules.Allow{{HubNamespaces: []string{"shop", "kube-system"}}}, system, true},
 		"another kind":                           {rules.Allow{{Kinds: []string{"ConfigMap"}}}, secrets, false},
-		"another direction":                      {rules.Allow{{From: rules.FromRemote}}, secrets, false},
+		"another direction":                      {rules.Allow{{From: hubv1.SyncFromRemote}}, secrets, false},
 		"another namespace of the hub":           {rules.Allow{{HubNamespaces: []string{"apps"}}}, secrets, false},
 		"another namespace of remotes":           {rules.Allow{{RemoteNamespaces: []string{"shop"}}}, secrets, false},
 		"from remotes, namespaces change places": {rules.Allow{{HubNamespaces: []string{"apps"}, RemoteNamespaces: []string{"shop"}}}, back, true},
-		"the second of two entries":              {rules.Allow{{From: rules.FromRemote}, {Kinds: []string{"Secret"}}}, secrets, true},
-		"no one of two entries":                  {rules.Allow{{From: rules.FromRemote}, {Kinds: []string{"Secret"}, HubNamespaces: []string{"x"}}}, secrets, false},
+		"the second of two entries":              {rules.Allow{{From: hubv1.SyncFromRemote}, {Kinds: []string{"Secret"}}}, secrets, true},
+		"no one of two entries":                  {rules.Allow{{From: hubv1.SyncFromRemote}, {Kinds: []string{"Secret"}, HubNamespaces: []string{"x"}}}, secrets, false},
 		"a template by its beginning":            {rules.Allow{{HubNamespaces: []string{"shop-*"}}}, selected, true},
 		"a template by one of its namespaces":    {rules.Allow{{HubNamespaces: []string{"shop-edge"}}}, selected, false},
 	} {

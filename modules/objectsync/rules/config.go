@@ -40,27 +40,6 @@ type Rule struct {
 	programs []cel.Program // of the patches, nil for a JSON Patch
 }
 
-// The words of the API.
-type (
-	// Kind has the resource of the API servers if that is empty.
-	Kind = hubv1.SyncKind
-	// From is the source of a rule.
-	From = hubv1.SyncSource
-)
-
-// Their values.
-const (
-	FromHub    = hubv1.SyncFromHub
-	FromRemote = hubv1.SyncFromRemote
-	Mirror     = hubv1.SyncMirror
-	Translated = hubv1.SyncTranslated
-	Create     = hubv1.SyncCreate
-	Observe    = hubv1.SyncObserve
-	Propagate  = hubv1.SyncPropagate
-	Delete     = hubv1.SyncDelete
-	IfEqual    = hubv1.SyncAdoptIfEqual
-)
-
 const (
 	defaultObjects = 1000
 	defaultBytes   = "10Mi"
@@ -92,18 +71,22 @@ func (r Rule) IsNamespaced() bool {
 }
 
 // BringsCRD reports whether remotes that lack the kind get its definition.
-func (r Rule) BringsCRD() bool { return r.From == FromHub && r.BringCRD == hubv1.SyncCreateIfAbsent }
+func (r Rule) BringsCRD() bool {
+	return r.From == hubv1.SyncFromHub && r.BringCRD == hubv1.SyncCreateIfAbsent
+}
 
 // CreatesNamespace reports whether the namespaces of the copies are made in remotes.
 func (r Rule) CreatesNamespace() bool {
-	return r.From == FromHub && r.To.CreateNamespace == hubv1.SyncCreateIfAbsent
+	return r.From == hubv1.SyncFromHub && r.To.CreateNamespace == hubv1.SyncCreateIfAbsent
 }
 
 // ReturnsStatus reports whether the status of a copy is written to its original.
 func (r Rule) ReturnsStatus() bool { return r.Status == hubv1.SyncReturnStatus }
 
 // HasFinalizers reports whether originals have a finalizer: those of the hub with one copy. Deletions in a remote are confirmed there.
-func (r Rule) HasFinalizers() bool { return r.From == FromHub && r.IsOneToOne() && r.Mode != Observe }
+func (r Rule) HasFinalizers() bool {
+	return r.From == hubv1.SyncFromHub && r.IsOneToOne() && r.Mode != hubv1.SyncObserve
+}
 
 // IsOneToOne reports whether each original has exactly one copy.
-func (r Rule) IsOneToOne() bool { return r.From == FromRemote || r.Namespaces.Template != "" }
+func (r Rule) IsOneToOne() bool { return r.From == hubv1.SyncFromRemote || r.Namespaces.Template != "" }

@@ -45,7 +45,7 @@ func digest(text string, digits int) string {
 // Tenant names the source of a rule in the target: one for all remotes of rules from a hub, one for each of rules
 // from remotes. Hashes keep hubs, clusters and rules apart.
 func (r Rule) Tenant(at Place) string {
-	if r.From == FromHub {
+	if r.From == hubv1.SyncFromHub {
 		return hubTenant + r.Name + "-" + digest(at.HubID, hubDigits)
 	}
 	const readable, digits = 20, 20
@@ -67,7 +67,7 @@ func (r Rule) Finalizer(at Place) string { return syncer.FinalizerOf(r.Identity(
 // KeptBy is the value of the annotation of copies that the rule has left: its name, and whose it was, of all rules of one source.
 func (r Rule) KeptBy(at Place) string {
 	source := at.HubID
-	if r.From == FromRemote {
+	if r.From == hubv1.SyncFromRemote {
 		source += "/" + at.Cluster
 	}
 	const digits = 20
@@ -106,13 +106,13 @@ func RuleOfFinalizer(finalizer string) (string, bool) {
 func (r Rule) Translator(at Place) syncer.Translator[*unstructured.Unstructured] {
 	id, o := r.Identity(at), syncer.TranslatorOptions{Kind: r.GVK(), Include: r.Include}
 	o.Reserved = func(key string) bool {
-		return slices.Contains(r.DropKeys, key) || r.From == FromRemote && IsReserved(key)
+		return slices.Contains(r.DropKeys, key) || r.From == hubv1.SyncFromRemote && IsReserved(key)
 	}
 	if len(r.KeepKeys) > 0 {
 		o.Keep = func(key string) bool { return slices.Contains(r.KeepKeys, key) }
 	}
 	switch {
-	case r.To.Naming == Mirror:
+	case r.To.Naming == hubv1.SyncMirror:
 		return syncer.NewMirror[*unstructured.Unstructured](id, o)
 	case r.IsNamespaced():
 		return syncer.NewNamespaced[*unstructured.Unstructured](id, o)
@@ -132,7 +132,7 @@ func (r Rule) CheckNamespaces(cluster string) error {
 			return fmt.Errorf("%w: %s belongs to Kubernetes", ErrNamespace, name)
 		}
 	}
-	if i := slices.IndexFunc(r.TargetNamespaces(cluster), isOfKubernetes); i >= 0 && r.From == FromRemote {
+	if i := slices.IndexFunc(r.TargetNamespaces(cluster), isOfKubernetes); i >= 0 && r.From == hubv1.SyncFromRemote {
 		return fmt.Errorf("%w: %s belongs to Kubernetes", ErrNamespace, r.TargetNamespaces(cluster)[i])
 	}
 	return nil
@@ -155,7 +155,7 @@ const maxRecorded = 64
 
 // Recorded returns hubv1.AnnotationHubNamespaces as it has to be before the rule works: those of the rule come first.
 func (r Rule) Recorded() string {
-	if r.From != FromRemote || !r.IsNamespaced() {
+	if r.From != hubv1.SyncFromRemote || !r.IsNamespaced() {
 		return r.recorded
 	}
 	all := r.TargetNamespaces(clusterName)
@@ -173,7 +173,7 @@ func (r Rule) IsRecorded() bool { return r.recorded == r.Recorded() }
 // EarlierNamespaces are those of the hub in which the rule may have copies of a remote from before an edit, and which it does not watch.
 func (r Rule) EarlierNamespaces(cluster string) []string {
 	now := r.HubNamespaces()
-	if r.From != FromRemote || len(now) == 0 || r.recorded == "" {
+	if r.From != hubv1.SyncFromRemote || len(now) == 0 || r.recorded == "" {
 		return nil
 	}
 	var all []string

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
 )
@@ -86,7 +87,7 @@ func (p *Patcher) Apply(ctx context.Context, copied *unstructured.Unstructured) 
 // patches. A copy of another rule or hub is never adopted, nor an object without content, which is equal by chance, nor one of the hub,
 // which a writer of a remote could take over.
 func (r Rule) Adopts(ctx context.Context, p *Patcher, copied, found *unstructured.Unstructured) bool {
-	if r.Adopt != IfEqual || r.From == FromRemote || translate.IsCopy(found) {
+	if r.Adopt != hubv1.SyncAdoptIfEqual || r.From == hubv1.SyncFromRemote || translate.IsCopy(found) {
 		return false
 	}
 	copied = copied.DeepCopy()

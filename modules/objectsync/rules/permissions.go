@@ -10,15 +10,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/rbac"
 )
 
 // Permissions returns exactly what the rule needs, whose kind must have a resource. Recording events in remotes is granted to every module.
 func (r Rule) Permissions() registry.ConfigRules {
-	if r.From == FromHub {
+	if r.From == hubv1.SyncFromHub {
 		remote := r.asTarget()
-		if r.CreatesNamespace() && r.Mode != Observe {
+		if r.CreatesNamespace() && r.Mode != hubv1.SyncObserve {
 			remote = append(remote, namespaces("create"))
 		}
 		return registry.ConfigRules{Remote: remote, Hub: r.hubAsSource()}
@@ -27,7 +28,7 @@ func (r Rule) Permissions() registry.ConfigRules {
 	for _, namespace := range r.hubScopes() {
 		found.Hub = append(found.Hub, rbac.NamespacedRules{Namespace: namespace, Rules: r.asTarget()})
 	}
-	if r.OnTargetDeletion == Propagate && !IsServedByKubernetes(r.GVK().Group) {
+	if r.OnTargetDeletion == hubv1.SyncPropagate && !IsServedByKubernetes(r.GVK().Group) {
 		found.Hub = append(found.Hub, everywhere(definitions("get")))
 	}
 	return found
@@ -45,14 +46,14 @@ func (r Rule) asSource() []rbacv1.PolicyRule {
 	if r.HasFinalizers() {
 		verbs = append(verbs, "patch")
 	}
-	if r.OnTargetDeletion == Propagate && r.Mode != Observe {
+	if r.OnTargetDeletion == hubv1.SyncPropagate && r.Mode != hubv1.SyncObserve {
 		verbs = append(verbs, "delete")
 	}
 	all := []rbacv1.PolicyRule{r.rule(r.Kind.Resource, verbs...)}
-	if r.ReturnsStatus() && r.Mode != Observe {
+	if r.ReturnsStatus() && r.Mode != hubv1.SyncObserve {
 		all = append(all, r.rule(r.Kind.Resource+"/status", "patch"))
 	}
-	if r.From == FromRemote && r.Namespaces.Selector != nil {
+	if r.From == hubv1.SyncFromRemote && r.Namespaces.Selector != nil {
 		all = append(all, namespaces("list", "watch"))
 	}
 	return all
@@ -60,11 +61,11 @@ func (r Rule) asSource() []rbacv1.PolicyRule {
 
 func (r Rule) asTarget() []rbacv1.PolicyRule {
 	verbs := []string{"get", "list", "watch"}
-	if r.Mode != Observe {
+	if r.Mode != hubv1.SyncObserve {
 		verbs = append(verbs, "create", "patch", "delete")
 	}
 	all := []rbacv1.PolicyRule{r.rule(r.Kind.Resource, verbs...)}
-	if r.BringsCRD() && r.Mode != Observe {
+	if r.BringsCRD() && r.Mode != hubv1.SyncObserve {
 		all = append(all, definitions("get", "create"))
 	}
 	return all
@@ -92,9 +93,9 @@ func (r Rule) hubAsSource() []rbac.NamespacedRules {
 // namespaces.
 func (r Rule) HubNamespaces() []string {
 	switch {
-	case r.From == FromRemote && isTemplate(r.To.Namespace):
+	case r.From == hubv1.SyncFromRemote && isTemplate(r.To.Namespace):
 		return nil
-	case r.From == FromRemote && r.To.Namespace != "":
+	case r.From == hubv1.SyncFromRemote && r.To.Namespace != "":
 		return []string{r.To.Namespace}
 	}
 	return slices.Sorted(slices.Values(r.Namespaces.Names))

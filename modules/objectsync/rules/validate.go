@@ -52,9 +52,9 @@ func (r Rule) problems() problems {
 		"name: use lower-case letters, digits and '-', at most %d characters", maxName)
 	p.refuse(r.ReturnsStatus() && !r.IsOneToOne(),
 		"status: an object of the hub has a copy in each remote, and only one status; use namespaces.template, or leave status out")
-	p.refuse(r.OnTargetDeletion == Propagate && !r.IsOneToOne(),
+	p.refuse(r.OnTargetDeletion == hubv1.SyncPropagate && !r.IsOneToOne(),
 		"onTargetDeletion: a deletion in one remote would delete the copies in all others; use namespaces.template, or Recreate")
-	p.refuse(r.OnTargetDeletion == Propagate && r.Mode == Create, "onTargetDeletion: with mode Create an absent copy is made; use Recreate")
+	p.refuse(r.OnTargetDeletion == hubv1.SyncPropagate && r.Mode == hubv1.SyncCreate, "onTargetDeletion: with mode Create an absent copy is made; use Recreate")
 	p.refuse(r.CreatesNamespace() && !r.IsNamespaced(), "to.createNamespace: the kind has no namespaces")
 	r.checkKeys(&p)
 	r.checkKind(&p)
@@ -89,7 +89,7 @@ func (r Rule) checkKind(p *problems) {
 	p.refuse(r.Kind.Kind == "Event" && (group == "" || group == "events.k8s.io"),
 		"kind: Events are not copied, since the module itself records Events")
 	p.refuse(r.BringsCRD() && clientgoscheme.Scheme.IsGroupRegistered(group), "bringCRD: the group %q has no CustomResourceDefinitions", group)
-	p.refuse(r.From == FromRemote && (slices.Contains(deputies(), group) || group == "" && r.Kind.Kind == "Namespace"),
+	p.refuse(r.From == hubv1.SyncFromRemote && (slices.Contains(deputies(), group) || group == "" && r.Kind.Kind == "Namespace"),
 		"kind: %s of a remote is never copied into the hub, because it would give the writers of the remote permissions there", r.Kind.Kind)
 }
 
@@ -115,15 +115,15 @@ func (r Rule) checkNamespaces(p *problems) {
 func (r Rule) checkTarget(p *problems) {
 	to := r.To.Namespace
 	p.refuse(to != "" && !r.IsNamespaced(), "to.namespace: name the namespaces of the originals, too, or none for a kind without namespaces")
-	p.refuse(to == "" && r.IsNamespaced() && r.To.Naming == Translated, "to.namespace: copies with translated names share one namespace; name it")
+	p.refuse(to == "" && r.IsNamespaced() && r.To.Naming == hubv1.SyncTranslated, "to.namespace: copies with translated names share one namespace; name it")
 	p.refuse(to != "" && !isTemplate(to) && len(validation.IsDNS1123Label(to)) > 0, "to.namespace: %q is not the name of a namespace", to)
-	if i := slices.IndexFunc(r.TargetNamespaces(""), isOfKubernetes); i >= 0 && r.From == FromRemote {
+	if i := slices.IndexFunc(r.TargetNamespaces(""), isOfKubernetes); i >= 0 && r.From == hubv1.SyncFromRemote {
 		p.refuse(true, "to.namespace: no object of a remote is copied into %s, which belongs to Kubernetes", r.TargetNamespaces("")[i])
 	}
 	p.refuse(to == hubv1.DefaultNamespace, "to.namespace: no object is copied into the namespace of the credentials, %s", to)
-	p.refuse(to != "" && r.To.Naming == Mirror && (r.Namespaces.Selector != nil || len(r.Namespaces.Names) > 1),
+	p.refuse(to != "" && r.To.Naming == hubv1.SyncMirror && (r.Namespaces.Selector != nil || len(r.Namespaces.Names) > 1),
 		"to.naming: names of several namespaces collide in to.namespace; use Translated")
-	p.refuse(to == "" && r.From == FromRemote && r.Namespaces.Selector != nil,
+	p.refuse(to == "" && r.From == hubv1.SyncFromRemote && r.Namespaces.Selector != nil,
 		"to.namespace: the labels of a remote must not choose the namespace in the hub; name it")
 }
 
@@ -135,7 +135,7 @@ func (r Rule) checkObjects(p *problems) {
 	}
 	_, clusters := parsed(r.Clusters)
 	p.refuse(clusters != nil, "clusters: %v", clusters)
-	if err != nil || len(r.Objects.Names) > 0 || r.From != FromHub || r.GVK().GroupKind() != (schema.GroupKind{Kind: "Secret"}) {
+	if err != nil || len(r.Objects.Names) > 0 || r.From != hubv1.SyncFromHub || r.GVK().GroupKind() != (schema.GroupKind{Kind: "Secret"}) {
 		return
 	}
 	p.refuse(!asksForLabel(selector), "objects: a rule for Secrets of the hub names them, or selects them by a label that they must have")
@@ -146,7 +146,7 @@ func (r Rule) checkKeys(p *problems) {
 	for _, key := range r.KeepKeys {
 		p.refuse(len(validation.IsQualifiedName(key)) > 0, "keepKeys: %q is not the key of a label or an annotation", key)
 		p.refuse((syncer.Identity{}).Keys().Has(key) || isOf(key, hubv1.GroupName), "keepKeys: %s is a mark of a copy, or a key of the hub", key)
-		p.refuse(r.From == FromRemote && IsReserved(key), "keepKeys: controllers of the hub trust %s, so it is not copied from a remote", key)
+		p.refuse(r.From == hubv1.SyncFromRemote && IsReserved(key), "keepKeys: controllers of the hub trust %s, so it is not copied from a remote", key)
 	}
 	for _, key := range r.DropKeys {
 		p.refuse(len(validation.IsQualifiedName(key)) > 0, "dropKeys: %q is not the key of a label or an annotation", key)

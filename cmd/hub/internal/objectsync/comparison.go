@@ -92,7 +92,7 @@ func (c *comparison) run(ctx context.Context) (err error) {
 		up, ours := c.Translator.ToUpstream(&copies[i])
 		if _, ok := places[up]; ok && ours {
 			places[up] = []types.NamespacedName{client.ObjectKeyFromObject(&copies[i])}
-		} else if ours && c.rule.Mode != rules.Create {
+		} else if ours && c.rule.Mode != hubv1.SyncCreate {
 			c.add(Delete, &copies[i], "")
 		}
 	}
@@ -164,7 +164,7 @@ func (c *comparison) original(ctx context.Context, up *unstructured.Unstructured
 		of, ours := c.Translator.ToUpstream(found)
 		isCopy := ours && of == client.ObjectKeyFromObject(up)
 		switch {
-		case isCopy && c.rule.Mode == rules.Create:
+		case isCopy && c.rule.Mode == hubv1.SyncCreate:
 			return nil
 		case isCopy && found.GetAnnotations()[c.Identity.Keys().ObjectUID] != string(up.GetUID()):
 			c.add(Replace, found, "")

@@ -80,7 +80,7 @@ func (d *Diff) compare(ctx context.Context, one *comparison) error {
 	if one.target, err = sideOf(remote); err != nil {
 		return err
 	}
-	if d.Rule.From == rules.FromRemote {
+	if d.Rule.From == hubv1.SyncFromRemote {
 		one.source, one.target = one.target, one.source
 	}
 	return one.run(ctx)

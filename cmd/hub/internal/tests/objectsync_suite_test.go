@@ -108,7 +108,7 @@ func (s *twoClusters) versions() map[string]string {
 
 func pull() rules.Rule {
 	return rules.Rule{Name: "pull", SyncRuleSpec: hubv1.SyncRuleSpec{
-		From: rules.FromHub, Kind: rules.Kind{APIVersion: "v1", Kind: "ConfigMap"},
-		Namespaces: hubv1.SyncNamespaces{Names: []string{"source"}}, To: hubv1.SyncTarget{Naming: rules.Translated, Namespace: "target"},
+		From: hubv1.SyncFromHub, Kind: hubv1.SyncKind{APIVersion: "v1", Kind: "ConfigMap"},
+		Namespaces: hubv1.SyncNamespaces{Names: []string{"source"}}, To: hubv1.SyncTarget{Naming: hubv1.SyncTranslated, Namespace: "target"},
 	}}
 }

@@ -13,14 +13,13 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/internal/testkit"
-	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 )
 
 // Diff names what a rule would write, without writing it.
 func TestDiff(t *testing.T) {
 	t.Parallel()
 	r := pull()
-	r.Exclude, r.Adopt = []string{"/data/theirs"}, rules.IfEqual
+	r.Exclude, r.Adopt = []string{"/data/theirs"}, hubv1.SyncAdoptIfEqual
 	s := newTwoClusters(t, r)
 	content := map[string]string{"k": "new", "theirs": "not copied"}
 	names := map[string]string{}
