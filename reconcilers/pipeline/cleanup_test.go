@@ -12,6 +12,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
@@ -105,7 +106,7 @@ func TestCleanup_SaysWhatItLeaves(t *testing.T) {
 	for _, name := range []string{"a", "b", "c"} {
 		s.Make(name, func(w *Widget) { w.Finalizers = []string{pipeline.Prefix + own} })
 	}
-	err := pipeline.Cleanup[*Widget](s.As(meta.Name).Manager(), own).Run(t.Context())
+	err := pipeline.Cleanup[*Widget](s.With(func(c *rest.Config) { c.Impersonate.UserName = meta.Name }).Manager(), own).Run(t.Context())
 	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "2 objects keep their finalizer") ||
 		!strings.Contains(err.Error(), s.Namespace+"/a") {
 		t.Errorf("got error %v, want Forbidden for 2 objects", err)

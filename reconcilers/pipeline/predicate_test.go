@@ -5,7 +5,6 @@ package pipeline_test
 import (
 	"context"
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,7 +38,7 @@ func TestPredicate_OnePassIsEnough(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			s := newServer(t)
-			mgr := s.Lagging(500 * time.Millisecond).Manager()
+			mgr := s.With(late).Manager()
 			var passes servertest.Journal
 			p := &part{name: "p", journal: &servertest.Journal{}, created: func(_ context.Context, w *Widget) error {
 				passes.Note("%s", w.Name)

@@ -5,8 +5,6 @@
 package servertest
 
 import (
-	"context"
-	"sync"
 	"testing"
 	"time"
 
@@ -66,29 +64,16 @@ func (s *Server) Manager() ctrl.Manager {
 	return mgr
 }
 
-// As returns the server with managers that impersonate a user, who has the permissions that the test grants.
-func (s *Server) As(user string) *Server {
+// With returns the server with managers that have a changed configuration.
+func (s *Server) With(change func(*rest.Config)) *Server {
 	other := *s
 	other.config = rest.CopyConfig(s.config)
-	other.config.Impersonate.UserName = user
+	change(other.config)
 	return &other
 }
 
 // Run runs a manager until the test ends or stop is called.
 func (s *Server) Run(mgr ctrl.Manager) (stop func()) {
 	s.T.Helper()
-	ctx, cancel := context.WithCancel(context.WithoutCancel(s.T.Context()))
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		if err := mgr.Start(ctx); err != nil {
-			s.T.Errorf("the manager ended: %v", err)
-		}
-	}()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		<-ended
-	})
-	s.T.Cleanup(stop)
-	return stop
+	return testkit.Background(s.T, mgr.Start)
 }
