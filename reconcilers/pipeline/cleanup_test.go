@@ -74,7 +74,7 @@ func TestCleanup_WithCredentialsForANamespace(t *testing.T) {
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
 	}))
 	s.Make("w", func(w *Widget) { w.Finalizers = []string{finalizer, foreign} })
-	mgr := s.As(user).Manager()
+	mgr := s.With(as(user)).Manager()
 	s.Run(mgr)
 	s.Eventually(func() error { return mgr.GetClient().Get(t.Context(), s.Key("w"), &Widget{}) })
 	err := mgr.GetAPIReader().List(t.Context(), &WidgetList{})
@@ -106,7 +106,7 @@ func TestCleanup_SaysWhatItLeaves(t *testing.T) {
 	for _, name := range []string{"a", "b", "c"} {
 		s.Make(name, func(w *Widget) { w.Finalizers = []string{pipeline.Prefix + own} })
 	}
-	err := pipeline.Cleanup[*Widget](s.With(func(c *rest.Config) { c.Impersonate.UserName = meta.Name }).Manager(), own).Run(t.Context())
+	err := pipeline.Cleanup[*Widget](s.With(as(meta.Name)).Manager(), own).Run(t.Context())
 	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "2 objects keep their finalizer") ||
 		!strings.Contains(err.Error(), s.Namespace+"/a") {
 		t.Errorf("got error %v, want Forbidden for 2 objects", err)
@@ -114,4 +114,9 @@ func TestCleanup_SaysWhatItLeaves(t *testing.T) {
 	for name, left := range map[string]int{"a": 1, "b": 0, "c": 1} {
 		testkit.Equal(t, len(s.Read(name).Finalizers), left, name, "finalizers")
 	}
+}
+
+// as impersonates a user, who has the permissions that the test grants.
+func as(user string) func(*rest.Config) {
+	return func(c *rest.Config) { c.Impersonate.UserName = user }
 }
