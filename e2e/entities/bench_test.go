@@ -37,7 +37,7 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/entity/natshub"
 )
 
-// workers is how many entities each controller reconciles at once, in all variants.
+// workers is how many entities each controller reconciles at once, in all variants; package entity has as many.
 const workers = 10
 
 // size returns a number of the environment, or a default.
@@ -354,7 +354,7 @@ func (v *inNATS) verify(f *field) time.Duration {
 			return entity.Report{Ready: err == nil, Reason: "Made"}, err
 		}), entity.Options{
 			Name: "orders", Marks: entity.Marks{Hub: hubID, Kind: "Order"}, Manager: m, Cluster: r.name,
-			Owns: []client.Object{&corev1.ConfigMap{}}, Status: entity.NewStatusStore(v.status), Concurrency: workers,
+			Owns: []client.Object{&corev1.ConfigMap{}}, Status: entity.NewStatusStore(v.status),
 		})
 	must(f.b, err)
 	running.Go(func() { _ = m.Start(ctx) })

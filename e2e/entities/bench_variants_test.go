@@ -86,7 +86,7 @@ func (v *inNATS) start(ctx context.Context, f *field, running *sync.WaitGroup) {
 			return entity.Report{Ready: err == nil, Reason: "Made"}, err
 		}), entity.Options{
 			Name: "orders", Marks: entity.Marks{Hub: hubID, Kind: "Order"}, Manager: m, Cluster: r.name,
-			Owns: []client.Object{&corev1.ConfigMap{}}, Status: status, Concurrency: workers,
+			Owns: []client.Object{&corev1.ConfigMap{}}, Status: status,
 		})
 		must(f.b, err)
 		running.Go(func() { _ = m.Start(ctx) })
