@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
@@ -80,10 +79,4 @@ func (s *Session[T]) setFinalizers(ctx context.Context, all []string) error {
 // its Cluster is deleted. The copies stay.
 func Cleanup[T client.Object](p registry.Remote, id Identity) registry.CleanupStep {
 	return object.Release[T](p.Manager, "syncer-"+id.Tenant, FinalizerOf(id))
-}
-
-// ReleaseAll does the same for one kind, in the cleanup step of a module with unstructured objects. It retries
-// conflicts, continues after an object that it cannot change, and returns the first error.
-func ReleaseAll(ctx context.Context, p registry.Remote, id Identity, kind schema.GroupVersionKind) error {
-	return object.ReleaseUnstructured(ctx, p.Manager, kind, FinalizerOf(id))
 }

@@ -57,11 +57,12 @@ func (t *translator[T]) original(down T) (up types.NamespacedName, is Ownership)
 	if kind.Empty() { // It would take each copy for an object of another owner.
 		panic("syncer: a translator is used before a pair has it: pass it to Of or Register first, or set TranslatorOptions.Kind")
 	}
-	notes, labels := down.GetAnnotations(), down.GetLabels()
+	if down.GetLabels()[t.keys.ManagedBy] != t.managedBy { // Most objects, and each event of a remote with many rules asks.
+		return up, Foreign
+	}
+	notes := down.GetAnnotations()
 	up = types.NamespacedName{Namespace: notes[t.keys.ObjectNamespace], Name: notes[t.keys.ObjectName]}
 	switch {
-	case labels[t.keys.ManagedBy] != t.managedBy:
-		return up, Foreign
 	case notes[t.keys.HostName] != down.GetName(), notes[t.keys.HostNamespace] != down.GetNamespace():
 		return up, Copied
 	case !isKind(notes[t.keys.ObjectKind], kind.GroupKind()), up.Name == "":
