@@ -59,6 +59,9 @@ const (
 
 func accountName(cluster string) string { return "clusterfx-" + cluster }
 
+// rehearsalOf is the owner of the account of rehearsals: none may revoke the tokens of the other.
+func rehearsalOf(owner string) string { return owner + "/rehearsal" }
+
 func ownerOf(hubID, cluster string) string { return hubID + "/" + cluster }
 
 func (a Account) meta(namespace string) metav1.ObjectMeta {
@@ -254,8 +257,8 @@ func (a Account) check(remote *access.Cluster, found client.Object, what string)
 
 // remove reports what it deletes.
 func (a Account) remove(ctx context.Context, remote *access.Cluster) ([]string, error) {
-	var removed []string
 	var errs []error
+	removed, bad := a.revoke(ctx, remote, "")
 	a.Renews, a.Aggregates = true, !a.Rehearses // The account may have the roles for these.
 	if a.Rehearses {
 		a.Renewer = a.Namespace + "/" + a.Name // The name of the subject does not matter.
@@ -276,8 +279,7 @@ func (a Account) remove(ctx context.Context, remote *access.Cluster) ([]string, 
 			errs = append(errs, remote.Explain(fmt.Errorf("delete %s: %w", what, err)))
 		}
 	}
-	anchors, err := a.revoke(ctx, remote, "")
-	return append(removed, anchors...), errors.Join(append(errs, err)...)
+	return removed, errors.Join(append(errs, bad)...)
 }
 
 func nameOf(o client.Object) string {

@@ -56,7 +56,7 @@ func (d *Deregistration) Prepare(ctx context.Context) error {
 	if d.rehearsal, err = readRecord(ctx, d.Hub, rehearsal); err != nil && !apierrors.IsForbidden(err) {
 		return err
 	}
-	if d.rehearsal != nil && d.rehearsal.account.Owner != ownerOf(hubID, d.Name) {
+	if d.rehearsal != nil && d.rehearsal.account.Owner != rehearsalOf(ownerOf(hubID, d.Name)) {
 		d.rehearsal = nil
 	}
 	if d.cluster == nil && d.record == nil {

@@ -68,6 +68,7 @@ func (r *Registration) prepareRehearsal(ctx context.Context) error {
 	r.hubNamespace = r.Namespace
 	r.Namespace, r.Account.Rehearses = roles.RehearsalNamespace, true
 	r.Account.Name += "-rehearsal"
+	r.Account.Owner = rehearsalOf(r.Account.Owner)
 	known, err := readRecord(ctx, r.Hub, client.ObjectKey{Namespace: r.hubNamespace, Name: r.Name})
 	if err != nil {
 		return err
