@@ -84,7 +84,7 @@ func TestMessages_OfTheProgram(t *testing.T) {
 		"register a b":                    `takes one argument, a name for the Cluster, and got "a", "b"`,
 		"describe":                        "hub describe needs the name of a Cluster; type hub describe [cluster] NAME...",
 		"completion":                      "needs the shell: bash, zsh, fish or powershell",
-		"graph a b c":                     "one Cluster at a time, not a and b and c",
+		"graph a b c":                     `takes one argument, the name of a Cluster, and got "a", "b", "c"`,
 		"run now":                         `hub run takes no arguments, and got "now"; see hub run --help`,
 		"run --concurrency=many":          `--concurrency="many": use a whole number`,
 		"run --remove-timeout=5":          `--remove-timeout="5": use a time with its unit, such as 30s, 5m or 1h`,
