@@ -28,8 +28,7 @@ type Program struct {
 	ObserveHub     func(*rest.Config) // called with the connection to the hub's cluster; may be nil
 	// Collector is called before the hub runs, and returns Starting of process.Options; may be nil.
 	Collector func() (starting func(remotes int))
-	Signals   *Signals // may be nil
-	Stock     bool     // this is the stock hub
+	Stock     bool // this is the stock hub
 }
 
 // Execute runs the command that the arguments name, prints its error, and returns the exit status.
