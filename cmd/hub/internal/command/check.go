@@ -73,7 +73,7 @@ func newCheck(p Program) *cobra.Command {
 	set.BoolVar(&f.policy.AllowInsecureTLS, "insecure-kubeconfig-tls", false, "As the hub's flag of the same name (default false)")
 	bindConfig(set, &f.config)
 	f.format.Bind(set, "json or yaml. Default: a line for each question")
-	f.session = p.newSession(cmd, true, &f.remote)
+	f.session = p.newSession(cmd, true)
 	cmd.ValidArgsFunction = f.session.completeClusters(false)
 	return cmd
 }
@@ -252,7 +252,7 @@ func (f *checkFlags) secret(ctx context.Context, hub *access.Cluster, name strin
 	}
 	defer transport.Close()
 	config := kubeconfig.RESTConfig(connection.Endpoint, transport)
-	config.UserAgent = f.session.hub.UserAgent
+	config.UserAgent = access.UserAgent()
 	if t.Cluster, err = access.NewRemote("the remote", config, connection.Credential); err != nil {
 		return nil, err
 	}

@@ -221,7 +221,7 @@ func newEntityAccept(p Program) *cobra.Command {
 const natsURL = "NATS_URL"
 
 // natsHelp is the part of help texts about the connection.
-const natsHelp = "The NATS server is that of --nats-url, of $NATS_URL, of a dev that runs here, or of the configuration of the installed hub,\n" +
+const natsHelp = "The NATS server is that of --nats-url, of $NATS_URL, of the kubeconfig of dev --nats, or of the configuration of the installed hub,\n" +
 	"in this order. The command uses the network of this machine."
 
 // natsTimeout bounds the requests of one command to NATS.

@@ -108,7 +108,7 @@ func newRegister(p Program) *cobra.Command {
 	bindPlace(cmd, &r.Place, &f.wait)
 	bindDryRun(cmd, &f.dry)
 	f.format.Bind(set, "With --dry-run, yaml or json: print the objects")
-	f.session = p.newSession(cmd, true, &f.remote)
+	f.session = p.newSession(cmd, true)
 	complete(cmd, "modules", p.completeModules)
 	complete(cmd, "token-type", completeFixed(string(enroll.Requested), string(enroll.Lasting)))
 	return cmd
@@ -341,7 +341,7 @@ func newDeregister(p Program) *cobra.Command {
 	set.BoolVar(&todo.Force, "force", false, "Leave the account in the remote if that cannot be reached (default false)")
 	bindPlace(cmd, &todo.Place, nil)
 	bindDryRun(cmd, &dry)
-	s = p.newSession(cmd, true, &remote)
+	s = p.newSession(cmd, true)
 	cmd.ValidArgsFunction = s.completeClusters(false)
 	return cmd
 }

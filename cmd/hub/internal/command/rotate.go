@@ -64,7 +64,7 @@ func newRotate(p Program) *cobra.Command {
 	set.StringVar(&token, "token-type", "", "request for a token that expires, secret for a token that does not. Default: the current type")
 	set.DurationVar(&todo.Lifetime, "token-lifetime", defaultLifetime, "How long a token that expires is good for; the remote may allow less")
 	set.DurationVar(&todo.Timeout, "timeout", defaultWait, "How long to wait for the hub")
-	s = p.newSession(cmd, true, &remote)
+	s = p.newSession(cmd, true)
 	cmd.ValidArgsFunction = s.completeClusters(false)
 	complete(cmd, "token-type", completeFixed(string(enroll.Requested), string(enroll.Lasting)))
 	return cmd

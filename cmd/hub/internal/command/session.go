@@ -19,7 +19,6 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/replica"
 )
 
@@ -47,10 +46,9 @@ type session struct {
 }
 
 // newSession adds the flags for the hub's cluster to a command, below its own, with the one for the namespace if that is needed, and has
-// it end as such commands do. It completes the flags of remotes, which the command has added, and prints whether they are of a dev.
-func (p Program) newSession(cmd *cobra.Command, namespaced bool, remotes ...*access.RemoteFlags) *session {
+// it end as such commands do.
+func (p Program) newSession(cmd *cobra.Command, namespaced bool) *session {
 	s := &session{program: p}
-	s.hub.UserAgent = "clusterfx-cli (" + project.Version() + ")"
 	set := cmd.Flags()
 	set.SortFlags = false
 	if namespaced {
@@ -60,19 +58,7 @@ func (p Program) newSession(cmd *cobra.Command, namespaced bool, remotes ...*acc
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		s.terminal = output.NewTerminal(cmd.InOrStdin(), p.Stdout, p.Stderr)
-		s.hub.FoundDev = func(path string) { s.terminal.Step("using the hub of %s dev, from %s", p.name(), path) }
 		return s.end(cmd.Context(), run(cmd, args))
-	}
-	contexts := func(of func() []string) cobra.CompletionFunc {
-		return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return of(), cobra.ShellCompDirectiveNoFileComp
-		}
-	}
-	complete(cmd, "context", contexts(s.hub.Contexts))
-	for _, remote := range remotes {
-		remote.UserAgent = s.hub.UserAgent
-		remote.FoundDev = func(path string) { s.terminal.Step("%s is a remote of %s dev, by %s", remote.Context, p.name(), path) }
-		complete(cmd, "cluster-context", contexts(remote.Contexts))
 	}
 	return s
 }

@@ -89,7 +89,7 @@ func (s *session) diff(ctx context.Context, d *objectsync.Diff, flags kubeconfig
 	policy.AllowCIDRs = slices.Concat(policy.AllowCIDRs, flags.AllowCIDRs)
 	place := enroll.Place{Hub: d.Hub, Namespace: s.hub.Namespace}
 	d.Reach = func(ctx context.Context, c *hubv1.Cluster) (*access.Cluster, func(), error) {
-		return place.Reach(ctx, c, policy, s.hub.UserAgent)
+		return place.Reach(ctx, c, policy)
 	}
 	all, err := d.Run(ctx)
 	if err != nil {

@@ -234,8 +234,7 @@ func (d *demo) applyObject(ctx context.Context, obj *unstructured.Unstructured) 
 	return err
 }
 
-// writeKubeconfig writes one kubeconfig with a context by the name of each cluster; the hub's is the current one. Other
-// commands have a copy.
+// writeKubeconfig writes one kubeconfig with a context by the name of each cluster; the hub's is the current one.
 func (d *demo) writeKubeconfig(context.Context) error {
 	all := clientcmdapi.NewConfig()
 	for _, c := range d.fleet.Clusters() {
@@ -258,9 +257,6 @@ func (d *demo) writeKubeconfig(context.Context) error {
 	}
 	if err != nil {
 		return fmt.Errorf("write the kubeconfig: %w", err)
-	}
-	if d.folder.record, err = access.PublishDev(d.folder.dir, text); err != nil {
-		d.terminal.Step("the other commands need --kubeconfig to find this dev: %v", err)
 	}
 	return nil
 }
