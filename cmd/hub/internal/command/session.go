@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/enroll"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/inspect"
@@ -64,6 +65,21 @@ func (p Program) newSession(cmd *cobra.Command, namespaced bool) *session {
 }
 
 // end turns the error of a command into the exit status of the program.
+// installTarget is the hub's cluster with a client that asks it for the kinds.
+type installTarget struct {
+	hub    *access.Cluster
+	client client.Client
+}
+
+func (s *session) installTarget() (installTarget, error) {
+	hub, err := s.hub.Hub()
+	if err != nil {
+		return installTarget{}, err
+	}
+	c, err := client.New(hub.Config, client.Options{HTTPClient: hub.HTTP})
+	return installTarget{hub, c}, hub.Explain(err)
+}
+
 func (s *session) end(ctx context.Context, err error) error {
 	switch {
 	case err == nil:

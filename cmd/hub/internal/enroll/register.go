@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -57,9 +58,9 @@ type Registration struct {
 	// Policy is what the hub's flags are known to allow.
 	Policy kubeconfig.Policy
 
-	endpoint     *clientcmdapi.Cluster
-	hubNamespace string         // of the hub's own Secret, in a rehearsal
-	known        *hubv1.Cluster // the existing Cluster with this name, or nil
+	endpoint *clientcmdapi.Cluster
+	renews   *corev1.Secret // of the account by which the hub renews the token of a rehearsal; nil for none
+	known    *hubv1.Cluster // the existing Cluster with this name, or nil
 }
 
 const placeholder = "put-the-token-of-the-service-account-here"
@@ -84,6 +85,7 @@ func (r *Registration) Prepare(ctx context.Context) error {
 		return err
 	}
 	if r.Account.Name == "" {
+	r.Account.Renews, r.Account.Aggregates = r.Token == Requested, true
 		r.Account.Name = accountName(r.Name)
 	}
 	r.Account.Owner = ownerOf(hubID, r.Name)
@@ -92,7 +94,6 @@ func (r *Registration) Prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	r.Account.Renews, r.Account.Aggregates = r.Token == Requested && !r.Rehearsal, !r.Rehearsal
 	warning, err := judge(r.secretFor(token{value: placeholder}).Data, OptionsOf(r.clusterFor().Spec), r.Policy)
 	if err != nil {
 		return err
@@ -282,11 +283,20 @@ func (r *Registration) Run(ctx context.Context) error {
 			return err
 		}
 	}
-	secret := r.secretFor(made)
 	if r.Rehearsal {
-		return r.finishRehearsal(ctx, secret, made)
+		if err := r.admitRehearsal(ctx, made); err != nil {
+	secret := r.secretFor(made)
+			return err
+		}
 	}
 	if err := putSecret(ctx, r.Hub, secret); err != nil {
+	if r.Rehearsal {
+		if err := r.markRehearsal(ctx); err != nil {
+			return err
+		}
+		_, err := r.Account.revoke(ctx, r.Remote, made.anchor)
+		return err
+	}
 		return err
 	}
 	r.Terminal.Done("its token is in %s of the hub%s", nameOf(secret), ending(made))
