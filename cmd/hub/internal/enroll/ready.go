@@ -16,8 +16,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 )
 
-// waitReady prints the reason while the Cluster is not Ready. It fails at once for one that waiting does not change,
-// and after a short wait if that is older than the new credentials.
+// waitReady prints the reason while the Cluster is not Ready. It fails at once for one that waiting does not change.
 func (r *Registration) waitReady(ctx context.Context, begin time.Time, stalled *stall) error {
 	if r.Timeout == 0 {
 		return nil
@@ -36,13 +35,14 @@ func (r *Registration) waitReady(ctx context.Context, begin time.Time, stalled *
 				r.Terminal.Step("%s", last)
 			}
 		}
-		return ready, stalled.ends(now)
+		if stalled.isFinal(now) {
+			return ready, errStalled
+		}
+		return ready, nil
 	})
 	switch {
 	case errors.Is(err, errStalled):
 		return fmt.Errorf("%w: %s", err, access.WithAdvice(last, "then run the same command again"))
-	case errors.Is(err, errUnchanged):
-		return fmt.Errorf("%w %s", err, access.WithAdvice(last, "then run the same command again; run it again, too, if the hub was away"))
 	case errors.Is(err, ErrNotReady):
 		return fmt.Errorf("%w after %s: %s", err, r.Timeout, access.WithAdvice(last, "hub check "+r.Name+" looks for the cause"))
 	case err == nil:
@@ -72,29 +72,15 @@ func reportOf(ctx context.Context, hub *access.Cluster, name string) (report, er
 	return report{ready: *ready, stalled: meta.IsStatusConditionTrue(cluster.Status.Conditions, hubv1.ConditionStalled)}, nil
 }
 
-// stall tells a report on the new credentials from one on the previous.
+// stall tells a report on the new credentials from one on the previous, which a hub does not write again if the new ones are like them.
 type stall struct {
-	// before is the report at the time since, when the credentials were written; empty for a new Cluster.
-	before report
-	since  time.Time
+	before report // empty for a new Cluster
 }
 
-// judgement is how long a hub takes to judge new credentials. It writes nothing if the result is the same, so its
-// report looks like that of a hub that is down.
-const judgement = 10 * time.Second
-
-// ends returns nil while waiting helps, errStalled for the new credentials, errUnchanged if it may be the previous.
-func (s *stall) ends(now report) error {
-	if s.before.stalled && now.text() != s.before.text() {
+// isFinal reports whether waiting does not help.
+func (s *stall) isFinal(now report) bool {
+	if now.text() != s.before.text() {
 		s.before = report{} // The hub has judged.
 	}
-	switch {
-	case !now.stalled:
-		return nil
-	case !s.before.stalled:
-		return errStalled
-	case time.Since(s.since) >= judgement:
-		return errUnchanged
-	}
-	return nil
+	return now.stalled && !s.before.stalled
 }

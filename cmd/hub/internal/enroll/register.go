@@ -71,9 +71,6 @@ var ErrNotReady = errors.New("the Cluster is not Ready")
 // errStalled ends a wait that cannot succeed.
 var errStalled = fmt.Errorf("%w, and waiting does not change that", ErrNotReady)
 
-// errUnchanged: the report is still that from before the new credentials. The hub may be away.
-var errUnchanged = fmt.Errorf("%w; the hub still reports", ErrNotReady)
-
 // Prepare checks whether the remote can be registered, and changes nothing. Other methods need it.
 func (r *Registration) Prepare(ctx context.Context) error {
 	var err error
@@ -85,10 +82,10 @@ func (r *Registration) Prepare(ctx context.Context) error {
 		return err
 	}
 	if r.Account.Name == "" {
-	r.Account.Renews, r.Account.Aggregates = r.Token == Requested, true
 		r.Account.Name = accountName(r.Name)
 	}
 	r.Account.Owner = ownerOf(hubID, r.Name)
+	r.Account.Renews, r.Account.Aggregates = r.Token == Requested, true
 	if r.Rehearsal {
 		if err := r.prepareRehearsal(ctx); err != nil {
 			return err
@@ -277,19 +274,22 @@ func (r *Registration) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var before report
+	stalled := &stall{}
 	if r.known != nil {
-		if before, err = reportOf(ctx, r.Hub, r.Name); err != nil {
+		if stalled.before, err = reportOf(ctx, r.Hub, r.Name); err != nil {
 			return err
 		}
 	}
 	if r.Rehearsal {
 		if err := r.admitRehearsal(ctx, made); err != nil {
-	secret := r.secretFor(made)
 			return err
 		}
 	}
+	secret := r.secretFor(made)
 	if err := putSecret(ctx, r.Hub, secret); err != nil {
+		return err
+	}
+	r.Terminal.Done("its token is in %s of the hub%s", nameOf(secret), ending(made))
 	if r.Rehearsal {
 		if err := r.markRehearsal(ctx); err != nil {
 			return err
@@ -297,9 +297,6 @@ func (r *Registration) Run(ctx context.Context) error {
 		_, err := r.Account.revoke(ctx, r.Remote, made.anchor)
 		return err
 	}
-		return err
-	}
-	r.Terminal.Done("its token is in %s of the hub%s", nameOf(secret), ending(made))
 	if err := r.Hub.Create(ctx, r.clusterFor(), fieldOwner); err != nil && !apierrors.IsAlreadyExists(err) {
 		return r.Hub.Explain(wrap("create Cluster "+r.Name, err))
 	}
@@ -308,7 +305,7 @@ func (r *Registration) Run(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := r.waitReady(ctx, begin, &stall{before: before, since: time.Now()}); err != nil {
+	if err := r.waitReady(ctx, begin, stalled); err != nil {
 		return err
 	}
 	if r.Timeout == 0 {

@@ -3,15 +3,12 @@
 package enroll
 
 import (
-	"errors"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A report on the new credentials that is stalled ends the wait at once. A report that is unchanged since before the
-// new credentials ends the wait later, with another error.
+// A report on the new credentials that is stalled ends the wait, and one that is unchanged since before them does not.
 func TestStall(t *testing.T) {
 	t.Parallel()
 	refused := report{ready: metav1.Condition{Reason: "AddressNotAllowed"}, stalled: true}
@@ -19,26 +16,23 @@ func TestStall(t *testing.T) {
 	pending := report{ready: metav1.Condition{Reason: "Pending"}}
 	for name, c := range map[string]struct {
 		before report
-		waited time.Duration
 		then   []report
-		want   error
+		want   bool
 	}{
-		"a new Cluster that waits":     {then: []report{pending}},
-		"a new Cluster":                {then: []report{refused}, want: errStalled},
-		"as before":                    {before: refused, then: []report{refused}},
-		"as before, after a while":     {before: refused, waited: judgement, then: []report{refused}, want: errUnchanged},
-		"another reason":               {before: refused, then: []report{other}, want: errStalled},
-		"judged with the same result":  {before: refused, then: []report{pending, refused}, want: errStalled},
-		"judged with another result":   {before: refused, waited: judgement, then: []report{pending}},
-		"it was not stalled before it": {before: pending, then: []report{refused}, want: errStalled},
+		"a new Cluster that waits":     {report{}, []report{pending}, false},
+		"a new Cluster":                {report{}, []report{refused}, true},
+		"as before":                    {refused, []report{refused, refused}, false},
+		"another reason":               {refused, []report{other}, true},
+		"judged with the same result":  {refused, []report{pending, refused}, true},
+		"judged with another result":   {refused, []report{pending}, false},
+		"it was not stalled before it": {pending, []report{refused}, true},
 	} {
-		s := stall{before: c.before, since: time.Now().Add(-c.waited)}
-		var got error
+		s, got := stall{before: c.before}, false
 		for _, one := range c.then {
-			got = s.ends(one)
+			got = s.isFinal(one)
 		}
-		if !errors.Is(got, c.want) {
-			t.Errorf("%s: the wait ends with %v", name, got)
+		if got != c.want {
+			t.Errorf("%s: the wait ends: %t", name, got)
 		}
 	}
 }
