@@ -171,13 +171,7 @@ func newEntityApply(p Program) *cobra.Command {
 
 // readValue returns the value for a bucket in a file, or in the standard input.
 func (s *natsSession) readValue(in io.Reader, file, bucket string) ([]byte, error) {
-	var text []byte
-	var err error
-	if file == "-" {
-		text, err = io.ReadAll(in)
-	} else {
-		text, err = os.ReadFile(file)
-	}
+	text, err := readInput(in, file)
 	if err != nil {
 		return nil, fmt.Errorf("read the value: %w", err)
 	}

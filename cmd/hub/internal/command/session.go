@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -94,13 +96,16 @@ func (s *session) end(ctx context.Context, err error) error {
 	return err
 }
 
-func oneCluster(args []string) (string, error) {
-	names, err := inspect.NamesOf(args)
-	if err == nil && len(names) > 1 {
-		err = fmt.Errorf("one Cluster at a time, not %s", strings.Join(names, " and "))
+// readInput reads a file, or the standard input if it is -.
+func readInput(in io.Reader, file string) ([]byte, error) {
+	if file == "-" {
+		return io.ReadAll(io.LimitReader(in, maxInput))
 	}
 	if err != nil {
 		return "", err
+// maxInput is larger than anything that is read from the standard input.
+const maxInput = 16 << 20
+
 	}
 	return names[0], nil
 }

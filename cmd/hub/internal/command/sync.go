@@ -3,12 +3,10 @@
 package command
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
@@ -143,13 +141,9 @@ func (s *session) rule(cmd *cobra.Command, hub *access.Cluster, file, name strin
 
 // readRules reads the file of --rules.
 func readRules(cmd *cobra.Command, file string) (all []rules.Rule, err error) {
-	if file == "-" {
-		all, err = roles.ReadRules(cmd.InOrStdin())
-	} else {
-		var text []byte
-		if text, err = os.ReadFile(file); err == nil {
-			all, err = roles.ReadRules(bytes.NewReader(text))
-		}
+	text, err := readInput(cmd.InOrStdin(), file)
+	if err == nil {
+		all, err = roles.ReadRules(text)
 	}
 	if err == nil && len(all) == 0 {
 		err = errors.New("it has no SyncRule")

@@ -7,9 +7,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"slices"
 
@@ -22,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 	"github.com/clusterfx/clusterfx/config"
 	"github.com/clusterfx/clusterfx/registry/rbac"
@@ -93,19 +92,11 @@ func manifests() ([]*unstructured.Unstructured, error) {
 		}
 		all = append(all, crd)
 	}
-	var objects []*unstructured.Unstructured
-	decoder := utilyaml.NewYAMLToJSONDecoder(bytes.NewReader(bytes.Join(append(all, config.Installation), []byte("\n---\n"))))
-	for {
-		object := &unstructured.Unstructured{}
-		switch err := decoder.Decode(&object.Object); {
-		case errors.Is(err, io.EOF):
-			return objects, nil
-		case err != nil:
-			return nil, fmt.Errorf("read the manifests: %w", err)
-		case len(object.Object) > 0:
-			objects = append(objects, object)
-		}
+	objects, err := access.Objects(bytes.Join(append(all, config.Installation), []byte("\n---\n")))
+	if err != nil {
+		return nil, fmt.Errorf("the manifests: %w", err)
 	}
+	return objects, nil
 }
 
 // appsNamespace is the namespace of apps that act as ServiceAccounts in the manifests.

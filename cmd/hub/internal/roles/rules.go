@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -14,28 +13,21 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 	"github.com/clusterfx/clusterfx/registry/rbac"
 )
 
 // ReadRules reads the SyncRules among YAML or JSON documents and their lists.
-func ReadRules(from io.Reader) ([]rules.Rule, error) {
-	var all []*unstructured.Unstructured
-	for decoder := utilyaml.NewYAMLOrJSONDecoder(from, 4096); ; {
-		one := &unstructured.Unstructured{}
-		err := decoder.Decode(&one.Object)
-		if errors.Is(err, io.EOF) {
-			return RulesIn(all)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read document %d: %w", len(all)+1, err)
-		}
-		all = append(all, one)
+func ReadRules(text []byte) ([]rules.Rule, error) {
+	all, err := access.Objects(text)
+	if err != nil {
+		return nil, err
 	}
+	return RulesIn(all)
 }
 
 // RulesIn returns the SyncRules among objects and their lists.
