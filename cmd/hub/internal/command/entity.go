@@ -66,9 +66,7 @@ func bucketAndKey(optional bool) cobra.PositionalArgs {
 }
 
 func newEntityGet(p Program) *cobra.Command {
-	const table = "table"
-	var format string
-	var tables output.Tables
+	var format output.Format
 	var s *natsSession
 	cmd := &cobra.Command{
 		Use:   "get BUCKET [KEY]",
@@ -78,29 +76,28 @@ func newEntityGet(p Program) *cobra.Command {
 		Example: p.example(entityGetExample),
 		Args:    bucketAndKey(true),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if format != table && format != output.YAML && format != output.JSON {
-				return fmt.Errorf("--output=%q: use table, yaml or json", format)
+			if err := format.CheckData(); err != nil {
+				return err
 			}
 			return s.onStore(cmd.Context(), args[0], func(ctx context.Context, store *entities.Store) error {
 				list, err := readEntities(ctx, store, args[1:])
 				switch {
 				case err != nil:
 					return err
-				case format != table && len(args) > 1:
-					return output.PrintData(s.terminal.Out, format, list[0])
-				case format != table:
-					return output.PrintData(s.terminal.Out, format, list)
+				case !format.Tabular() && len(args) > 1:
+					return output.PrintData(s.terminal.Out, format.String(), list[0])
+				case !format.Tabular():
+					return output.PrintData(s.terminal.Out, format.String(), list)
 				case len(list) == 0:
 					s.terminal.Text("The bucket has no entities.")
 					return nil
 				}
-				return tables.Print(s.terminal.Out, entityTable(list), false)
+				return output.PrintTable(s.terminal.Out, entityTable(list), false)
 			})
 		},
 	}
-	cmd.Flags().StringVarP(&format, "output", "o", table, "table, yaml or json")
-	complete(cmd, "output", completeFixed(table, output.YAML, output.JSON))
-	tables.Bind(cmd.Flags())
+	format.Bind(cmd.Flags(), "json or yaml. Default: a table")
+	complete(cmd, "output", completeFixed(output.JSON, output.YAML))
 	s = p.newNATSSession(cmd)
 	return cmd
 }

@@ -169,7 +169,7 @@ func (f *installFlags) run(ctx context.Context, s *session) error {
 		if err != nil {
 			return err
 		}
-		return install.Write(s.terminal.Out, objects)
+		return output.PrintObjects(s.terminal.Out, output.YAML, objects)
 	}
 	to, err := s.installTarget()
 	if err != nil {

@@ -13,12 +13,11 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/enroll"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/inspect"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
@@ -66,7 +65,6 @@ func (p Program) newSession(cmd *cobra.Command, namespaced bool) *session {
 	return s
 }
 
-// end turns the error of a command into the exit status of the program.
 // installTarget is the hub's cluster with a client that asks it for the kinds.
 type installTarget struct {
 	hub    *access.Cluster
@@ -82,6 +80,7 @@ func (s *session) installTarget() (installTarget, error) {
 	return installTarget{hub, c}, hub.Explain(err)
 }
 
+// end turns the error of a command into the exit status of the program.
 func (s *session) end(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
@@ -101,14 +100,11 @@ func readInput(in io.Reader, file string) ([]byte, error) {
 	if file == "-" {
 		return io.ReadAll(io.LimitReader(in, maxInput))
 	}
-	if err != nil {
-		return "", err
+	return os.ReadFile(file)
+}
+
 // maxInput is larger than anything that is read from the standard input.
 const maxInput = 16 << 20
-
-	}
-	return names[0], nil
-}
 
 // completionTimeout bounds the requests of a completion: a user does not wait longer after Tab.
 const completionTimeout = 3 * time.Second

@@ -89,13 +89,13 @@ func holdsIn(found *corev1.ConfigMap) (all []Listed, err error) {
 }
 
 // Print writes the holds in force to w; ErrNone for a table without a row.
-func (h *Deletes) Print(ctx context.Context, form output.Form, w io.Writer) error {
+func (h *Deletes) Print(ctx context.Context, format output.Format, w io.Writer) error {
 	all, problem := h.Holds(ctx)
-	if len(all) == 0 && form.Format.Tabular() {
+	if len(all) == 0 && format.Tabular() {
 		return cmp.Or(problem, ErrNone)
 	}
 	list := output.List{
-		Kind: "Hold", Resource: "hold", Wide: []string{"Names"},
+		Kind: "Hold", Wide: []string{"Names"},
 		Columns: []string{"ID", "Module", "Cluster", "Resource", "Deleted", "Waiting", "Allowed", "Age"},
 	}
 	for _, h := range all {
@@ -115,12 +115,12 @@ func (h *Deletes) Print(ctx context.Context, form output.Form, w io.Writer) erro
 			},
 			Fields: map[string]any{
 				"module": h.Module, "group": h.Group, "resource": h.Resource, "cluster": h.Cluster, "fleet": h.Fleet, "cause": h.Cause,
-				"since": h.Since.UTC().Format(time.RFC3339), "deleted": int64(h.Deleted), "waiting": int64(h.More), "names": output.Anys(h.Names),
+				"since": h.Since.UTC().Format(time.RFC3339), "deleted": int64(h.Deleted), "waiting": int64(h.More), "names": append([]string{}, h.Names...),
 				"allowed": int64(h.Granted), "allowedDone": int64(h.Spent),
 			},
 		})
 	}
-	return errors.Join(problem, form.Print(w, list))
+	return errors.Join(problem, format.Print(w, list))
 }
 
 // Allowed is what Allow has allowed.
