@@ -93,10 +93,10 @@ func (f *Flags) Config() (*rest.Config, error) {
 	return config, nil
 }
 
-func (f *Flags) load() clientcmd.ClientConfig { return load(f.kubeconfig, &f.overrides) }
+func (f *Flags) load() clientcmd.ClientConfig { return Load(f.kubeconfig, &f.overrides) }
 
-// load reads the file, else the files of $KUBECONFIG, else ~/.kube/config.
-func load(path string, overrides *clientcmd.ConfigOverrides) clientcmd.ClientConfig {
+// Load reads the file at a path, else the files of $KUBECONFIG, else ~/.kube/config.
+func Load(path string, overrides *clientcmd.ConfigOverrides) clientcmd.ClientConfig {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = path
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
@@ -166,7 +166,7 @@ func (f *RemoteFlags) Remote() (*Cluster, error) {
 }
 
 func (f *RemoteFlags) load() clientcmd.ClientConfig {
-	return load(f.Kubeconfig, &clientcmd.ConfigOverrides{CurrentContext: f.Context})
+	return Load(f.Kubeconfig, &clientcmd.ConfigOverrides{CurrentContext: f.Context})
 }
 
 func contextsIn(raw clientcmdapi.Config) string {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/entities"
@@ -92,7 +91,7 @@ func newEntityGet(p Program) *cobra.Command {
 					s.terminal.Text("The bucket has no entities.")
 					return nil
 				}
-				return output.PrintTable(s.terminal.Out, entityTable(list), false)
+				return format.Print(s.terminal.Out, entityTable(list))
 			})
 		},
 	}
@@ -111,11 +110,8 @@ func readEntities(ctx context.Context, store *entities.Store, key []string) ([]e
 	return []entities.Document{d}, err
 }
 
-func entityTable(list []entities.Document) *metav1.Table {
-	t := &metav1.Table{}
-	for _, name := range []string{"Key", "Revision", "Ready", "Changed"} {
-		t.ColumnDefinitions = append(t.ColumnDefinitions, metav1.TableColumnDefinition{Name: name, Type: "string"})
-	}
+func entityTable(list []entities.Document) output.List {
+	table := output.List{Columns: []string{"Key", "Revision", "Ready", "Changed"}}
 	for i := range list {
 		d := &list[i]
 		ready := "-"
@@ -123,9 +119,9 @@ func entityTable(list []entities.Document) *metav1.Table {
 			ready = fmt.Sprintf("%d/%d", n, all)
 		}
 		age := duration.HumanDuration(max(0, time.Since(d.Created)))
-		t.Rows = append(t.Rows, metav1.TableRow{Cells: []any{d.Key, fmt.Sprint(d.Revision), ready, age}})
+		table.Items = append(table.Items, output.Item{Cells: []any{d.Key, fmt.Sprint(d.Revision), ready, age}})
 	}
-	return t
+	return table
 }
 
 func newEntityApply(p Program) *cobra.Command {

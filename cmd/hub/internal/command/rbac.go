@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/hubconfig"
@@ -122,16 +121,12 @@ func (f *rbacFlags) printRules(cmd *cobra.Command, s *session) error {
 	var objects []client.Object
 	for _, r := range all {
 		if r.Kind.Resource == "" { // Only then a cluster is read.
-			hub, err := s.hub.Hub()
+			to, err := s.installTarget()
 			if err != nil {
 				return err
 			}
-			mapper, err := apiutil.NewDynamicRESTMapper(hub.Config, hub.HTTP)
-			if err == nil {
-				err = roles.FindResource(mapper, &r)
-			}
-			if err != nil {
-				return hub.Explain(err)
+			if err := roles.FindResource(to.client.RESTMapper(), &r); err != nil {
+				return to.hub.Explain(err)
 			}
 		}
 		if f.side == "hub" {

@@ -330,10 +330,7 @@ func (c *connection) find() (*rest.Config, error) {
 			return config, nil
 		}
 	}
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = c.kubeconfig
-	overrides := &clientcmd.ConfigOverrides{CurrentContext: c.context}
-	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
+	return access.Load(c.kubeconfig, &clientcmd.ConfigOverrides{CurrentContext: c.context}).ClientConfig()
 }
 
 // inPod: there may be other replicas.
