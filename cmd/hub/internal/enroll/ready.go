@@ -16,8 +16,9 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 )
 
-// waitReady prints the reason while the Cluster is not Ready. It fails at once for one that waiting does not change.
-func (r *Registration) waitReady(ctx context.Context, begin time.Time, stalled *stall) error {
+// waitReady prints the reason while the Cluster is not Ready. It fails at once for a new one that waiting does not change; what a hub
+// reports of a known one may be about the credentials of before.
+func (r *Registration) waitReady(ctx context.Context, begin time.Time) error {
 	if r.Timeout == 0 {
 		return nil
 	}
@@ -25,20 +26,25 @@ func (r *Registration) waitReady(ctx context.Context, begin time.Time, stalled *
 	defer cancel()
 	last := ""
 	err := access.Poll(ctx, pollPeriod, func() (bool, error) {
-		now, err := reportOf(ctx, r.Hub, r.Name)
-		if err != nil {
-			return false, err
+		var cluster hubv1.Cluster
+		if err := r.Hub.Get(ctx, client.ObjectKey{Name: r.Name}, &cluster); err != nil {
+			return false, r.Hub.Explain(err)
 		}
-		ready := now.ready.Status == metav1.ConditionTrue
-		if now.text() != last {
-			if last = now.text(); !ready {
+		all := cluster.Status.Conditions
+		ready := meta.FindStatusCondition(all, hubv1.ConditionReady)
+		if ready == nil || cluster.Status.ObservedGeneration != cluster.Generation {
+			all, ready = nil, &metav1.Condition{Reason: hubv1.ReasonPending, Message: "Waiting for the hub"}
+		}
+		isReady := ready.Status == metav1.ConditionTrue
+		if text := ready.Reason + ": " + ready.Message; text != last {
+			if last = text; !isReady {
 				r.Terminal.Step("%s", last)
 			}
 		}
-		if stalled.isFinal(now) {
-			return ready, errStalled
+		if r.known == nil && meta.IsStatusConditionTrue(all, hubv1.ConditionStalled) {
+			return false, errStalled
 		}
-		return ready, nil
+		return isReady, nil
 	})
 	switch {
 	case errors.Is(err, errStalled):
@@ -49,38 +55,4 @@ func (r *Registration) waitReady(ctx context.Context, begin time.Time, stalled *
 		r.Terminal.Done("the Cluster is Ready after %s", time.Since(begin).Round(100*time.Millisecond))
 	}
 	return err
-}
-
-type report struct {
-	ready metav1.Condition
-	// stalled: it takes a change of the Cluster, its Secret, the remote or the hub.
-	stalled bool
-}
-
-func (r report) text() string { return r.ready.Reason + ": " + r.ready.Message }
-
-func reportOf(ctx context.Context, hub *access.Cluster, name string) (report, error) {
-	var cluster hubv1.Cluster
-	pending := report{ready: metav1.Condition{Status: metav1.ConditionUnknown, Reason: hubv1.ReasonPending, Message: "Waiting for the hub"}}
-	if err := hub.Get(ctx, client.ObjectKey{Name: name}, &cluster); err != nil {
-		return pending, hub.Explain(err)
-	}
-	ready := meta.FindStatusCondition(cluster.Status.Conditions, hubv1.ConditionReady)
-	if ready == nil || cluster.Status.ObservedGeneration != cluster.Generation {
-		return pending, nil
-	}
-	return report{ready: *ready, stalled: meta.IsStatusConditionTrue(cluster.Status.Conditions, hubv1.ConditionStalled)}, nil
-}
-
-// stall tells a report on the new credentials from one on the previous, which a hub does not write again if the new ones are like them.
-type stall struct {
-	before report // empty for a new Cluster
-}
-
-// isFinal reports whether waiting does not help.
-func (s *stall) isFinal(now report) bool {
-	if now.text() != s.before.text() {
-		s.before = report{} // The hub has judged.
-	}
-	return now.stalled && !s.before.stalled
 }

@@ -274,12 +274,6 @@ func (r *Registration) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	stalled := &stall{}
-	if r.known != nil {
-		if stalled.before, err = reportOf(ctx, r.Hub, r.Name); err != nil {
-			return err
-		}
-	}
 	if r.Rehearsal {
 		if err := r.admitRehearsal(ctx, made); err != nil {
 			return err
@@ -305,7 +299,7 @@ func (r *Registration) Run(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := r.waitReady(ctx, begin, stalled); err != nil {
+	if err := r.waitReady(ctx, begin); err != nil {
 		return err
 	}
 	if r.Timeout == 0 {
