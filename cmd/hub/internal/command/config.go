@@ -45,7 +45,7 @@ func (p Program) validateFiles(paths []string) error {
 	var status error
 	for _, path := range paths {
 		out, text := p.Stdout, path+" is right"
-		if err := p.validateFile(path); err != nil {
+		if _, _, err := p.configuredBy(path); err != nil {
 			out, text, status = p.Stderr, err.Error(), process.ExitError(1)
 		}
 		if _, err := fmt.Fprintln(out, text); err != nil {
@@ -53,15 +53,6 @@ func (p Program) validateFiles(paths []string) error {
 		}
 	}
 	return status
-}
-
-func (p Program) validateFile(path string) error {
-	text, err := hubconfig.ReadText(path)
-	if err != nil {
-		return err
-	}
-	_, err = hubconfig.CheckText(path, text, p.Modules)
-	return err
 }
 
 // bindConfig adds the flag --config of the commands that compute the permissions of modules for a hub that runs.
