@@ -26,11 +26,6 @@ var CRDs embed.FS
 //go:embed install/manifest.yaml
 var Installation []byte
 
-// Admission is the policy that says who may write a SyncRule, and its binding.
-//
-//go:embed admission/policy.yaml
-var Admission []byte
-
 // Agent is the agent in a remote that the hub cannot reach, and AgentKey the Job that makes its key there.
 var (
 	//go:embed agent/agent.yaml

@@ -36,7 +36,7 @@ type life struct {
 }
 
 // Everything that a dev promises while it lives: a table of Ready clusters, the flags and modules of its configuration file, the
-// commands of the pages on syncing and on entities, the other commands in its folder without flags, no more permissions than
+// commands of the pages on syncing and on entities, the other commands with its kubeconfig and no flags, no more permissions than
 // those that are declared, and an end with Ctrl-C that leaves nothing.
 func TestDev_OneLife(t *testing.T) {
 	t.Parallel()
@@ -151,23 +151,23 @@ func (l *life) expectReady() {
 	}
 }
 
-// expectCommands runs commands in the folder of the dev without flags.
+// expectCommands runs commands with the kubeconfig of the dev.
 func (l *life) expectCommands() {
 	t := l.t
 	t.Helper()
+	env := append(slices.Clone(l.env), "KUBECONFIG="+l.kubeconfig)
 	run := func(want string, args ...string) {
 		t.Helper()
-		c := startIn(t, l.dir, l.env, args...)
+		c := startIn(t, l.dir, env, args...)
 		c.expectExit(0)
 		if out := c.stdout.String() + c.stderr.String(); !strings.Contains(out, want) || strings.Contains(out, "warning: the hub refuses") {
 			t.Errorf("hub %s: no %q in\n%s", strings.Join(args, " "), want, out)
 		}
 	}
-	run(".hub/kubeconfig", "check")
-	expectWell(t, l.dir, l.env)
+	expectWell(t, l.dir, env)
 	run("identity        cluster ", "check", "edge-eu-1")
 	run("edge-us-1 deregistered", "deregister", "edge-us-1", "--yes")
-	run("edge-us-1 is a remote of "+filepath.Base(os.Args[0])+" dev, by ", "check", "--cluster-context=edge-us-1")
+	run("identity        cluster ", "check", "--cluster-context=edge-us-1")
 	run("edge-us-1 registered", "register", "edge-us-1", "--cluster-context=edge-us-1", "--yes")
 	run("edge-us-1 rotated", "rotate", "edge-us-1", "--cluster-context=edge-us-1")
 }

@@ -71,13 +71,11 @@ func expectImage(t *testing.T, file string) {
 	if err != nil || bytes.Count(authorities, []byte("BEGIN CERTIFICATE")) < 50 {
 		t.Errorf("the image has %d bytes of authorities (%v)", len(authorities), err)
 	}
-	var told struct {
-		ClientVersion struct{ Version, GitCommit, GoVersion string }
-	}
-	if err := json.Unmarshal([]byte(do(t, root, nil, filepath.Join(root, "hub"), "version", "--client", "-o", "json")), &told); err != nil {
+	var v struct{ Version, GitCommit, GoVersion string }
+	if err := json.Unmarshal([]byte(do(t, root, nil, filepath.Join(root, "hub"), "version", "-o", "json")), &v); err != nil {
 		t.Fatal(err)
 	}
-	if v := told.ClientVersion; v.Version != testVersion || v.GitCommit == "" || v.GoVersion != runtime.Version() {
+	if v.Version != testVersion || v.GitCommit == "" || v.GoVersion != runtime.Version() {
 		t.Errorf("the hub of the image is %+v", v)
 	}
 }

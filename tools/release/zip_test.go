@@ -44,7 +44,7 @@ func TestZip_guide(t *testing.T) {
 	if strings.TrimSpace(used) != testVersion+" <nil>" {
 		t.Errorf("the hub was built with clusterfx %s", used)
 	}
-	t.Logf("%s", shell("cd quota-hub && go run . version --client"))
+	t.Logf("%s", shell("cd quota-hub && go run . version"))
 
 	const nested = mainModule + "/modules/multiclusterruntime"
 	shell("mkdir nested && cd nested && go mod init example.com/nested && go get " + nested + " && go build " + nested)

@@ -5,7 +5,9 @@ package app
 import (
 	"context"
 	"os"
+	"os/signal"
 	"runtime/debug"
+	"syscall"
 
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
@@ -16,8 +18,7 @@ import (
 )
 
 // Main is the main function of a hub with these modules: it runs the command that the process's arguments name, and
-// returns the exit status. The first SIGINT or SIGTERM stops the hub in good order, the second ends the process at
-// once; the log gets a second for its unwritten lines.
+// returns the exit status. The first SIGINT or SIGTERM stops the hub in good order, the second ends the process at once.
 //
 // Unless the environment does (GOGC, GOMEMLIMIT), it sets the pace of the garbage collector and the cgroup's memory
 // limit. It sets three globals of client-go's libraries: a panic in their goroutines, which a remote can cause, is
@@ -26,11 +27,12 @@ import (
 func Main(modules ...registry.Module) int {
 	utilruntime.ReallyCrash = false
 	utilruntime.PanicHandlers = append(utilruntime.PanicHandlers, registry.CountPanic)
-	ctx, signals, stop := command.Notify(context.Background())
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // A second signal does what it does by default.
 	return command.Execute(ctx, command.Program{
 		Args: os.Args, Stdout: os.Stdout, Stderr: os.Stderr, Modules: modules, ObserveHub: clientmetrics.Limit(),
-		Signals: signals, Collector: func() func(int) { return process.NewPace().Starting },
-		Stock: command.IsStock(debug.ReadBuildInfo()),
+		Collector: func() func(int) { return process.NewPace().Starting },
+		Stock:     command.IsStock(debug.ReadBuildInfo()),
 	})
 }

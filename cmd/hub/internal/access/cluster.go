@@ -115,7 +115,7 @@ func (c *Cluster) Explain(err error) error {
 		return nil
 	}
 	if text := c.Redact(explained.Error()); text != explained.Error() {
-		return &redactedError{text, explained}
+		return &wordedError{text, explained}
 	}
 	return explained
 }
@@ -203,13 +203,14 @@ func (c *Cluster) Issues(token string) bool {
 	return true
 }
 
-type redactedError struct {
+// wordedError is an error in other words.
+type wordedError struct {
 	text string
 	err  error
 }
 
-func (e *redactedError) Error() string { return e.text }
-func (e *redactedError) Unwrap() error { return e.err }
+func (e *wordedError) Error() string { return e.text }
+func (e *wordedError) Unwrap() error { return e.err }
 
 // kinds adds the kinds that commands use to a scheme, and returns where they are found.
 func kinds(scheme *runtime.Scheme) (meta.RESTMapper, error) {
@@ -253,16 +254,9 @@ func WithAdvice(message, advice string) string {
 	return strings.TrimRight(message, ". ") + "; " + advice
 }
 
-type advisedError struct {
-	error
-	advice string
+func advised(err error, advice string) error {
+	return &wordedError{WithAdvice(err.Error(), advice), err}
 }
-
-func advised(err error, advice string) error { return &advisedError{err, advice} }
-
-func (e *advisedError) Error() string { return WithAdvice(e.error.Error(), e.advice) }
-
-func (e *advisedError) Unwrap() error { return e.error }
 
 // Poll calls done until it says so or fails, or ctx ends, whose cause it returns then.
 func Poll(ctx context.Context, period time.Duration, done func() (bool, error)) error {

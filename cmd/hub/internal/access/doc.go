@@ -11,6 +11,6 @@ Package access connects commands to clusters: to the hub's, and to a remote as i
 
 Clients know the few kinds of commands and send no discovery, whose two requests take longer than a command. A
 kubeconfig given here is the user's, so files are read and commands run as by kubectl; one in a Secret is not
-(registry/kubeconfig). That of a running dev, which no flag names, may contain data only, and is never merged.
+(registry/kubeconfig). That of a dev also has the policy of its hub, and the address of its NATS server.
 */
 package access

@@ -3,8 +3,10 @@
 package access
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -20,17 +22,17 @@ import (
 // Flags say where the hub's cluster is, as kubectl's do. Rarely used flags are not in help texts.
 type Flags struct {
 	Namespace string
-	UserAgent string
-	// FoundDev is called with the path of a running dev's kubeconfig, if no flag names that. Default: no call.
-	FoundDev func(path string)
 
 	kubeconfig string
 	overrides  clientcmd.ConfigOverrides
 }
 
+// UserAgent is that of the requests of commands.
+func UserAgent() string { return "clusterfx-cli (" + project.Version() + ")" }
+
 // Bind adds the flags to a set, but for those that the set has already.
 func (f *Flags) Bind(set *pflag.FlagSet) {
-	set.StringVar(&f.kubeconfig, "kubeconfig", "", "Path of a kubeconfig for the hub's cluster. Default: $KUBECONFIG, else the kubeconfig of a dev that runs in .hub and has the context, else ~/.kube/config")
+	set.StringVar(&f.kubeconfig, "kubeconfig", "", "Path of a kubeconfig for the hub's cluster. Default: $KUBECONFIG, else ~/.kube/config")
 	all := clientcmd.RecommendedConfigOverrideFlags("")
 	all.ContextOverrideFlags.Namespace.LongName = "" // Clusters have none.
 	listed := []string{"context", "as", "as-group", "request-timeout"}
@@ -67,9 +69,6 @@ func (f *Flags) Hub() (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	if path := f.Dev(); path != "" && f.FoundDev != nil {
-		f.FoundDev(path)
-	}
 	return New("the hub's cluster", config)
 }
 
@@ -86,19 +85,22 @@ func (f *Flags) Again() string {
 
 // Config returns the configuration of clients for the hub's cluster.
 func (f *Flags) Config() (*rest.Config, error) {
-	found, err := f.find()
-	if err != nil {
-		return nil, fmt.Errorf("find the hub's cluster: %w", err)
-	}
-	config, err := found.ClientConfig.ClientConfig()
+	config, err := f.load().ClientConfig()
 	if err != nil {
 		return nil, advised(fmt.Errorf("find the hub's cluster: %w", Brief(err)), "say which it is with --kubeconfig and --context, "+project.Dev)
 	}
-	config.UserAgent = f.UserAgent
+	config.UserAgent = UserAgent()
 	return config, nil
 }
 
-func (f *Flags) find() (source, error) { return sourceOf("kubeconfig", f.kubeconfig, &f.overrides) }
+func (f *Flags) load() clientcmd.ClientConfig { return Load(f.kubeconfig, &f.overrides) }
+
+// Load reads the file at a path, else the files of $KUBECONFIG, else ~/.kube/config.
+func Load(path string, overrides *clientcmd.ConfigOverrides) clientcmd.ClientConfig {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = path
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
+}
 
 // Brief shortens clientcmd's advice, which is about kubectl's variables.
 func Brief(err error) error {
@@ -108,46 +110,35 @@ func Brief(err error) error {
 	return err
 }
 
-// Contexts returns the contexts to choose from, sorted; none if the kubeconfig cannot be read.
-func (f *Flags) Contexts() []string { return contextsOf(f.kubeconfig) }
-
 // RemoteFlags say how to reach a remote as its administrator.
 type RemoteFlags struct {
 	Context, Kubeconfig string
-	UserAgent           string
-	// FoundDev is called with the path of a running dev's kubeconfig, if no flag names that. Default: no call.
-	FoundDev func(path string)
 }
 
 // Bind adds the flags --cluster-context and --cluster-kubeconfig to a set.
 func (f *RemoteFlags) Bind(set *pflag.FlagSet) {
 	set.StringVar(&f.Context, "cluster-context", "", "Context of a kubeconfig that leads to the remote, as an administrator of it")
-	set.StringVar(&f.Kubeconfig, "cluster-kubeconfig", "", "Path of that kubeconfig. Default: $KUBECONFIG, else the kubeconfig of a dev that runs in .hub and has the context, else ~/.kube/config")
+	set.StringVar(&f.Kubeconfig, "cluster-kubeconfig", "", "Path of that kubeconfig. Default: $KUBECONFIG, else ~/.kube/config")
 }
 
 // Given reports whether the flags name a remote.
 func (f *RemoteFlags) Given() bool { return f.Context != "" || f.Kubeconfig != "" }
 
-// Contexts returns the names of the contexts to choose from, sorted.
-func (f *RemoteFlags) Contexts() []string { return contextsOf(f.Kubeconfig) }
-
 // Raw returns the remote's cluster in the kubeconfig, with the data of files that it names, and the chosen context.
 func (f *RemoteFlags) Raw() (*clientcmdapi.Cluster, string, error) {
-	found, err := f.find()
-	if err != nil {
-		return nil, "", fmt.Errorf("find the remote: %w", err)
-	}
-	raw, err := found.RawConfig()
+	raw, err := f.load().RawConfig()
 	if err != nil {
 		return nil, "", fmt.Errorf("read the kubeconfig of the remote: %w", err)
 	}
-	name := f.Context
-	if name == "" {
-		name = raw.CurrentContext
-	}
+	return entryOf(raw, f.Context)
+}
+
+// entryOf returns the cluster of a context, or of the current one, and the name of the context.
+func entryOf(raw clientcmdapi.Config, name string) (*clientcmdapi.Cluster, string, error) {
+	name = cmp.Or(name, raw.CurrentContext)
 	chosen, ok := raw.Contexts[name]
 	if !ok {
-		return nil, "", f.unknown(name)
+		return nil, "", fmt.Errorf("--cluster-context=%q: the kubeconfig has no such context; there are %s", name, contextsIn(raw))
 	}
 	entry, ok := raw.Clusters[chosen.Cluster]
 	if !ok {
@@ -159,38 +150,25 @@ func (f *RemoteFlags) Raw() (*clientcmdapi.Cluster, string, error) {
 // Remote returns a client for the remote. It sends no request.
 func (f *RemoteFlags) Remote() (*Cluster, error) {
 	if !f.Given() {
-		return nil, fmt.Errorf("say how to reach the remote, with --cluster-context: there are %s", list(f.Contexts()))
+		raw, _ := f.load().RawConfig() // Without a kubeconfig there are none.
+		return nil, fmt.Errorf("say how to reach the remote, with --cluster-context: there are %s", contextsIn(raw))
 	}
 	_, name, err := f.Raw()
 	if err != nil {
 		return nil, err
 	}
-	found, err := f.find()
-	if err != nil {
-		return nil, fmt.Errorf("find the remote: %w", err)
-	}
-	config, err := found.ClientConfig.ClientConfig()
+	config, err := f.load().ClientConfig()
 	if err != nil {
 		return nil, fmt.Errorf("use context %q: %w", name, err)
 	}
-	config.UserAgent = f.UserAgent
-	if found.dev != "" && f.FoundDev != nil {
-		f.FoundDev(found.dev)
-	}
+	config.UserAgent = UserAgent()
 	return NewRemote("the remote (context "+name+")", config)
 }
 
-func (f *RemoteFlags) find() (source, error) {
-	return sourceOf("cluster-kubeconfig", f.Kubeconfig, &clientcmd.ConfigOverrides{CurrentContext: f.Context})
+func (f *RemoteFlags) load() clientcmd.ClientConfig {
+	return Load(f.Kubeconfig, &clientcmd.ConfigOverrides{CurrentContext: f.Context})
 }
 
-func (f *RemoteFlags) unknown(name string) error {
-	return fmt.Errorf("--cluster-context=%q: the kubeconfig has no such context; there are %s", name, list(f.Contexts()))
-}
-
-func list(names []string) string {
-	if len(names) == 0 {
-		return "none"
-	}
-	return strings.Join(names, ", ")
+func contextsIn(raw clientcmdapi.Config) string {
+	return cmp.Or(strings.Join(slices.Sorted(maps.Keys(raw.Contexts)), ", "), "none")
 }

@@ -4,13 +4,10 @@ package command
 
 import (
 	"fmt"
-	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/enroll"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/hubconfig"
 )
 
 const acceptExample = `  # After the administrator of the remote has applied what register --export has printed, and has sent the fingerprint and the token
@@ -45,15 +42,10 @@ func newAccept(p Program) *cobra.Command {
 				return err
 			}
 			todo.Key = args[1]
-			switch file {
-			case "":
-			case "-":
-				todo.Token, err = io.ReadAll(io.LimitReader(os.Stdin, 1<<20))
-			default:
-				todo.Token, err = hubconfig.ReadText(file)
-			}
-			if err != nil {
-				return err
+			if file != "" {
+				if todo.Token, err = readInput(cmd.InOrStdin(), file); err != nil {
+					return err
+				}
 			}
 			if !wait {
 				todo.Timeout = 0

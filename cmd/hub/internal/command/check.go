@@ -60,6 +60,7 @@ func newCheck(p Program) *cobra.Command {
 			"The checks use the network of this machine. The conditions of the Cluster show the results of the hub itself.\n\n" +
 			connectionHelp + "\n\n" + exitCodesWaiting,
 		Example: p.example(checkExample),
+		Args:    output.OneAtMost("NAME or secret/NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.completePolicy(cmd.Flags())
 			return f.run(cmd.Context(), args)
@@ -73,25 +74,15 @@ func newCheck(p Program) *cobra.Command {
 	set.BoolVar(&f.policy.AllowInsecureTLS, "insecure-kubeconfig-tls", false, "As the hub's flag of the same name (default false)")
 	bindConfig(set, &f.config)
 	f.format.Bind(set, "json or yaml. Default: a line for each question")
-	f.session = p.newSession(cmd, true, &f.remote)
+	f.session = p.newSession(cmd, true)
 	cmd.ValidArgsFunction = f.session.completeClusters(false)
 	return cmd
 }
 
-// completePolicy takes the policy of the hub's flags from the kubeconfig, except for flags on the command line.
+// completePolicy takes the policy of the hub's flags from the kubeconfig, unless the command line has one of them.
 func (f *checkFlags) completePolicy(set *pflag.FlagSet) {
-	hub := f.session.hub.Policy()
-	if !set.Changed("allow-cidr") {
-		f.policy.AllowCIDRs = hub.AllowCIDRs
-	}
-	if !set.Changed("deny-cidr") {
-		f.policy.DenyCIDRs = hub.DenyCIDRs
-	}
-	if !set.Changed("allow-proxy-url") {
-		f.policy.AllowProxyURL = hub.AllowProxyURL
-	}
-	if !set.Changed("insecure-kubeconfig-tls") {
-		f.policy.AllowInsecureTLS = hub.AllowInsecureTLS
+	if !slices.ContainsFunc([]string{"allow-cidr", "deny-cidr", "allow-proxy-url", "insecure-kubeconfig-tls"}, set.Changed) {
+		f.policy = f.session.hub.Policy()
 	}
 }
 
@@ -122,13 +113,7 @@ func (f *checkFlags) report(ctx context.Context, args []string) (diagnose.Report
 	if f.remote.Given() {
 		return f.context(ctx)
 	}
-	name, isSecret := secretIn(args)
-	if !isSecret && len(args) > 0 {
-		var err error
-		if name, err = oneCluster(args); err != nil {
-			return nil, err
-		}
-	}
+	name, isSecret := strings.CutPrefix(strings.Join(args, ""), "secret/")
 	hub, err := f.session.hub.Hub()
 	if err != nil {
 		return nil, err
@@ -148,15 +133,6 @@ func (f *checkFlags) report(ctx context.Context, args []string) (diagnose.Report
 		return nil, hub.Explain(err)
 	}
 	return f.secret(ctx, hub, cluster.Spec.KubeconfigSecretRef.Name, &cluster)
-}
-
-// secretIn returns the name of the Secret in the arguments secret/NAME or secret NAME.
-func secretIn(args []string) (string, bool) {
-	if len(args) == 2 && args[0] == "secret" {
-		return args[1], true
-	}
-	name, ok := strings.CutPrefix(strings.Join(args, " "), "secret/")
-	return name, ok && len(args) == 1
 }
 
 // context checks a context of a kubeconfig, as an administrator who is about to register its cluster.
@@ -252,7 +228,7 @@ func (f *checkFlags) secret(ctx context.Context, hub *access.Cluster, name strin
 	}
 	defer transport.Close()
 	config := kubeconfig.RESTConfig(connection.Endpoint, transport)
-	config.UserAgent = f.session.hub.UserAgent
+	config.UserAgent = access.UserAgent()
 	if t.Cluster, err = access.NewRemote("the remote", config, connection.Credential); err != nil {
 		return nil, err
 	}

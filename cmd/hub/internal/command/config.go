@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/hubconfig"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
@@ -46,7 +45,7 @@ func (p Program) validateFiles(paths []string) error {
 	var status error
 	for _, path := range paths {
 		out, text := p.Stdout, path+" is right"
-		if err := p.validateFile(path); err != nil {
+		if _, _, err := p.configuredBy(path); err != nil {
 			out, text, status = p.Stderr, err.Error(), process.ExitError(1)
 		}
 		if _, err := fmt.Fprintln(out, text); err != nil {
@@ -54,15 +53,6 @@ func (p Program) validateFiles(paths []string) error {
 		}
 	}
 	return status
-}
-
-func (p Program) validateFile(path string) error {
-	text, err := hubconfig.ReadText(path)
-	if err != nil {
-		return err
-	}
-	_, err = hubconfig.CheckText(path, text, p.Modules)
-	return err
 }
 
 // bindConfig adds the flag --config of the commands that compute the permissions of modules for a hub that runs.
@@ -118,24 +108,25 @@ func (s *session) modules(ctx context.Context, path string, needed []registry.Mo
 		}
 		return p.Modules, nil
 	}
-	modules, _, err := p.configured(fmt.Sprintf("ConfigMap %s/%s", s.hub.Namespace, install.ConfigMapName), []byte(installed.Config))
-	if err != nil {
-		return nil, fmt.Errorf("the configuration of the installed hub does not fit this program; name another file with --%s:\n%w", hubconfig.ConfigFlag, err)
+	modules, _, err := p.configured("ConfigMap "+s.hub.Namespace+"/"+install.ConfigMapName, []byte(installed.Config))
+	return modules, unfit(err)
+}
+
+// unfit explains that a program reads the configuration of a hub that was installed by another one.
+func unfit(err error) error {
+	if err == nil {
+		return nil
 	}
-	return modules, nil
+	return fmt.Errorf("the configuration of the installed hub does not fit this program; name another file with --%s:\n%w", hubconfig.ConfigFlag, err)
 }
 
 func (s *session) installed(ctx context.Context) (install.Installed, error) {
-	hub, err := s.hub.Hub()
+	to, err := s.installTarget()
 	if err != nil {
 		return install.Installed{}, err
 	}
-	c, err := client.New(hub.Config, client.Options{HTTPClient: hub.HTTP})
-	if err != nil {
-		return install.Installed{}, hub.Explain(err)
-	}
-	found, err := install.Find(ctx, c, s.hub.Namespace)
-	return found, hub.Explain(err)
+	found, err := install.Find(ctx, to.client, s.hub.Namespace)
+	return found, to.hub.Explain(err)
 }
 
 // withConfigRules returns the modules whose permissions follow from their configuration.

@@ -3,10 +3,8 @@
 package command
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -25,7 +23,7 @@ const listDeletesExample = `  # The holds that are in force, and some of the obj
   %s deletes ls -o wide
 
   # The modules whose deletes are held in all clusters, for a script
-  %s deletes ls -o jsonpath='{.items[?(@.fleet==true)].module}'`
+  %s deletes ls -o json | jq -r '.items[] | select(.fleet).module'`
 
 const allowDeletesExample = `  # Allow the deletes that are known to wait
   %s deletes allow quota-configmaps-7f3a
@@ -47,7 +45,7 @@ func newDeletes(p Program) *cobra.Command {
 }
 
 func newListDeletes(p Program) *cobra.Command {
-	var form output.Form
+	var format output.Format
 	var s *session
 	cmd := &cobra.Command{
 		Use:     "ls",
@@ -60,14 +58,14 @@ func newListDeletes(p Program) *cobra.Command {
 		Example: p.example(listDeletesExample),
 		Args:    output.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := form.Format.Check(); err != nil {
+			if err := format.Check(); err != nil {
 				return err
 			}
 			held, err := s.heldDeletes()
 			if err != nil {
 				return err
 			}
-			err = held.Print(cmd.Context(), form, s.terminal.Out)
+			err = held.Print(cmd.Context(), format, s.terminal.Out)
 			if errors.Is(err, inspect.ErrNone) {
 				s.terminal.Text("No deletes are held.")
 				return nil
@@ -75,7 +73,7 @@ func newListDeletes(p Program) *cobra.Command {
 			return err
 		},
 	}
-	form.Bind(cmd)
+	format.BindList(cmd)
 	s = p.newSession(cmd, true)
 	return cmd
 }
@@ -111,7 +109,6 @@ func newAllowDeletes(p Program) *cobra.Command {
 	}
 	cmd.Flags().IntVar(&further, "at-most", 0, "How many deletes to allow in addition to those that were allowed before. Default: those that are known to wait")
 	s = p.newSession(cmd, true)
-	cmd.ValidArgsFunction = s.completeHolds
 	return cmd
 }
 
@@ -133,22 +130,4 @@ func (s *session) heldDeletes() (*inspect.Deletes, error) {
 		return nil, err
 	}
 	return &inspect.Deletes{Cluster: hub, Namespace: s.hub.Namespace}, nil
-}
-
-func (s *session) completeHolds(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
-	const done = cobra.ShellCompDirectiveNoFileComp
-	held, err := s.heldDeletes()
-	if len(args) > 0 || err != nil {
-		return nil, done
-	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
-	defer cancel()
-	all, _ := held.Holds(ctx)
-	var ids []string
-	for _, h := range all {
-		if strings.HasPrefix(h.ID, begun) {
-			ids = append(ids, h.ID+"\t"+h.What()+" in "+h.Where())
-		}
-	}
-	return ids, done
 }

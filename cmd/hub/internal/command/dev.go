@@ -38,18 +38,13 @@ func newDev(p Program) []*cobra.Command {
 // devHasSaid reports whether an error of the command dev has been printed already.
 func devHasSaid(err error) bool { return errors.Is(err, dev.ErrFailed) }
 
-// devOwn are the flags that dev sets by itself: the connection, the addresses and the identity of the hub.
-func devOwn() []string {
-	return []string{
-		"kubeconfig", "context", "credentials-namespace", "replica-name", "alone", "active-replicas",
-		"impersonate-apps", "apps-namespace", "metrics-bind-address", "health-probe-bind-address", "debug-bind-address", "tunnel-bind-address", "crash-file", "log-format",
-	}
-}
-
 // prepareDev prepares a hub for remotes on this machine, with a configuration file if there is one. It serves nothing, so
 // that it never lacks a port.
 func (p Program) prepareDev(w io.Writer, file string) (dev.Hub, error) {
-	f, unused, err := hubconfig.ReadFile(file, p.Modules, devOwn())
+	f, err := hubconfig.Parse(devArgs(dev.Replica{Name: "dev", Metrics: serving.Nowhere}, file), p.Modules)
+	if err == nil {
+		err = f.Read()
+	}
 	if err != nil {
 		return dev.Hub{}, err
 	}
@@ -59,10 +54,7 @@ func (p Program) prepareDev(w io.Writer, file string) (dev.Hub, error) {
 	}
 	logging.Route(log)
 	o := f.Options
-	o.Log = log
-	o.MetricsAddress, o.HealthAddress, o.DebugAddress = serving.Nowhere, serving.Nowhere, serving.Nowhere
-	o.Alone = true
-	o.Registry.Replica = "dev"
+	o.Log, o.Alone = log, true
 	loopback := netip.MustParsePrefix("127.0.0.0/8")
 	o.Registry.Policy.AllowCIDRs = append(o.Registry.Policy.AllowCIDRs, loopback)
 	for _, denied := range o.Registry.Policy.DenyCIDRs {
@@ -79,8 +71,14 @@ func (p Program) prepareDev(w io.Writer, file string) (dev.Hub, error) {
 		hub := roles.Hub{Namespace: hubv1.DefaultNamespace}
 		return hub.Grant(ctx, admin, modules, account)
 	}
-	args := func(r dev.Replica) []string { return devReplica(r, file, o.Registry.Policy.AllowCIDRs) }
-	return dev.Hub{Policy: o.Registry.Policy, Unused: unused, Modules: modules, Grant: grant, Args: args, Run: func(ctx context.Context, config *rest.Config, at dev.Addresses) error {
+	args := func(r dev.Replica) []string {
+		all := devArgs(r, file)
+		for _, prefix := range o.Registry.Policy.AllowCIDRs {
+			all = append(all, "--allow-cidr="+prefix.String())
+		}
+		return append([]string{"run"}, all...)
+	}
+	return dev.Hub{Policy: o.Registry.Policy, Unused: f.Overridden(), Modules: modules, Grant: grant, Args: args, Run: func(ctx context.Context, config *rest.Config, at dev.Addresses) error {
 		o.Config, o.TunnelAddress = config, at.Tunnel
 		if at.NATS != "" {
 			o.NATS = natshub.Options{URL: at.NATS, CreateBuckets: true}
@@ -89,16 +87,13 @@ func (p Program) prepareDev(w io.Writer, file string) (dev.Hub, error) {
 	}}, nil
 }
 
-// devReplica returns the arguments of a replica of dev. They have all flags of devOwn, because the file may have others.
-func devReplica(r dev.Replica, file string, allow []netip.Prefix) []string {
-	args := []string{
-		"run", "--config=" + file, "--kubeconfig=" + r.Kubeconfig, "--context=", "--replica-name=" + r.Name,
+// devArgs returns the flags that dev sets by itself, because the file may have others: the connection, the addresses and the identity of
+// the hub.
+func devArgs(r dev.Replica, file string) []string {
+	return []string{
+		"--config=" + file, "--kubeconfig=" + r.Kubeconfig, "--context=", "--replica-name=" + r.Name,
 		"--alone=false", "--active-replicas=0", "--credentials-namespace=" + hubv1.DefaultNamespace,
 		"--impersonate-apps=false", "--apps-namespace=", "--metrics-bind-address=" + r.Metrics,
 		"--health-probe-bind-address=" + serving.Nowhere, "--debug-bind-address=" + serving.Nowhere, "--tunnel-bind-address=" + serving.Nowhere, "--crash-file=", "--log-format=auto",
 	}
-	for _, prefix := range allow {
-		args = append(args, "--allow-cidr="+prefix.String())
-	}
-	return args
 }

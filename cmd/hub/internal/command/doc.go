@@ -11,7 +11,7 @@ Package command is the command line of a hub, with one file for each command.
 
 The file of a command has its flags, its help and the order of its steps. The steps are in the package that the command
 is about: register, deregister and rotate in enroll, get and describe in inspect, check in diagnose, install in install,
-graph in graph, dev in dev, run in process. A command that works on a cluster has a session: the connection to the hub's
+dev in dev, run in process. A command that works on a cluster has a session: the connection to the hub's
 cluster, the terminal, and the exit status for an interrupted command.
 
 Errors are returned and printed once, by Execute. An error that has been printed already is a process.ExitError, which

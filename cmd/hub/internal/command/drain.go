@@ -5,7 +5,6 @@ package command
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -54,7 +53,6 @@ func newDrain(p Program) *cobra.Command {
 	cmd.Flags().BoolVar(&f.wait, "wait", true, "Wait until the replica has no shard")
 	cmd.Flags().DurationVar(&f.timeout, "timeout", drainTimeout, "How long the replica may take to hand over its shards")
 	s = p.newSession(cmd, true)
-	cmd.ValidArgsFunction = s.completePods
 	return cmd
 }
 
@@ -82,20 +80,4 @@ func (f *drainFlags) drain(ctx context.Context, s *session, pod string) error {
 		return hub.Explain(err)
 	}
 	return s.terminal.Print("pod/%s drained; it has no shard", pod)
-}
-
-func (s *session) completePods(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
-	const done = cobra.ShellCompDirectiveNoFileComp
-	hub, err := s.hub.Hub()
-	if err != nil || len(args) > 0 {
-		return nil, done
-	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
-	defer cancel()
-	survey, _ := replica.ReadSurvey(ctx, hub, s.hub.Namespace)
-	if survey == nil {
-		return nil, done
-	}
-	pods := survey.Pods().UnsortedList()
-	return slices.DeleteFunc(pods, func(pod string) bool { return !strings.HasPrefix(pod, begun) }), done
 }

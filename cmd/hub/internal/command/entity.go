@@ -12,7 +12,6 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/entities"
@@ -66,9 +65,7 @@ func bucketAndKey(optional bool) cobra.PositionalArgs {
 }
 
 func newEntityGet(p Program) *cobra.Command {
-	const table = "table"
-	var format string
-	var tables output.Tables
+	var format output.Format
 	var s *natsSession
 	cmd := &cobra.Command{
 		Use:   "get BUCKET [KEY]",
@@ -78,29 +75,28 @@ func newEntityGet(p Program) *cobra.Command {
 		Example: p.example(entityGetExample),
 		Args:    bucketAndKey(true),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if format != table && format != output.YAML && format != output.JSON {
-				return fmt.Errorf("--output=%q: use table, yaml or json", format)
+			if err := format.CheckData(); err != nil {
+				return err
 			}
 			return s.onStore(cmd.Context(), args[0], func(ctx context.Context, store *entities.Store) error {
 				list, err := readEntities(ctx, store, args[1:])
 				switch {
 				case err != nil:
 					return err
-				case format != table && len(args) > 1:
-					return output.PrintData(s.terminal.Out, format, list[0])
-				case format != table:
-					return output.PrintData(s.terminal.Out, format, list)
+				case !format.Tabular() && len(args) > 1:
+					return output.PrintData(s.terminal.Out, format.String(), list[0])
+				case !format.Tabular():
+					return output.PrintData(s.terminal.Out, format.String(), list)
 				case len(list) == 0:
 					s.terminal.Text("The bucket has no entities.")
 					return nil
 				}
-				return tables.Print(s.terminal.Out, entityTable(list), false)
+				return format.Print(s.terminal.Out, entityTable(list))
 			})
 		},
 	}
-	cmd.Flags().StringVarP(&format, "output", "o", table, "table, yaml or json")
-	complete(cmd, "output", completeFixed(table, output.YAML, output.JSON))
-	tables.Bind(cmd.Flags())
+	format.Bind(cmd.Flags(), "json or yaml. Default: a table")
+	complete(cmd, "output", completeFixed(output.JSON, output.YAML))
 	s = p.newNATSSession(cmd)
 	return cmd
 }
@@ -114,11 +110,8 @@ func readEntities(ctx context.Context, store *entities.Store, key []string) ([]e
 	return []entities.Document{d}, err
 }
 
-func entityTable(list []entities.Document) *metav1.Table {
-	t := &metav1.Table{}
-	for _, name := range []string{"Key", "Revision", "Ready", "Changed"} {
-		t.ColumnDefinitions = append(t.ColumnDefinitions, metav1.TableColumnDefinition{Name: name, Type: "string"})
-	}
+func entityTable(list []entities.Document) output.List {
+	table := output.List{Columns: []string{"Key", "Revision", "Ready", "Changed"}}
 	for i := range list {
 		d := &list[i]
 		ready := "-"
@@ -126,9 +119,9 @@ func entityTable(list []entities.Document) *metav1.Table {
 			ready = fmt.Sprintf("%d/%d", n, all)
 		}
 		age := duration.HumanDuration(max(0, time.Since(d.Created)))
-		t.Rows = append(t.Rows, metav1.TableRow{Cells: []any{d.Key, fmt.Sprint(d.Revision), ready, age}})
+		table.Items = append(table.Items, output.Item{Cells: []any{d.Key, fmt.Sprint(d.Revision), ready, age}})
 	}
-	return t
+	return table
 }
 
 func newEntityApply(p Program) *cobra.Command {
@@ -171,13 +164,7 @@ func newEntityApply(p Program) *cobra.Command {
 
 // readValue returns the value for a bucket in a file, or in the standard input.
 func (s *natsSession) readValue(in io.Reader, file, bucket string) ([]byte, error) {
-	var text []byte
-	var err error
-	if file == "-" {
-		text, err = io.ReadAll(in)
-	} else {
-		text, err = os.ReadFile(file)
-	}
+	text, err := readInput(in, file)
 	if err != nil {
 		return nil, fmt.Errorf("read the value: %w", err)
 	}
@@ -221,7 +208,7 @@ func newEntityAccept(p Program) *cobra.Command {
 const natsURL = "NATS_URL"
 
 // natsHelp is the part of help texts about the connection.
-const natsHelp = "The NATS server is that of --nats-url, of $NATS_URL, of a dev that runs here, or of the configuration of the installed hub,\n" +
+const natsHelp = "The NATS server is that of --nats-url, of $NATS_URL, of the kubeconfig of dev --nats, or of the configuration of the installed hub,\n" +
 	"in this order. The command uses the network of this machine."
 
 // natsTimeout bounds the requests of one command to NATS.

@@ -107,7 +107,7 @@ func TestEntity(t *testing.T) {
 		{[]string{"get", "things"}, 0, "a     2          -       AGE\nc     3          -       AGE\n"},
 		{[]string{"get", "things", "c", "-o", "yaml"}, 0, "AGE\nkey: c\nrevision: 3\nvalue:\n  text: third\n"},
 		{[]string{"get", "things", "-o", "json"}, 0, `"text": "second"`},
-		{[]string{"get", "things", "-o", "xml"}, 1, `--output="xml": use table, yaml or json`},
+		{[]string{"get", "things", "-o", "xml"}, 1, `--output="xml": use json or yaml`},
 		{[]string{"get"}, 1, "needs a bucket, and may have a key"},
 	} {
 		args := append(test.args, url)

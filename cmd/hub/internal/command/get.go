@@ -38,7 +38,7 @@ func newGet(p Program) *cobra.Command {
 }
 
 func newGetModules(p Program) *cobra.Command {
-	var f output.Form
+	var f output.Format
 	var s *session
 	cmd := &cobra.Command{
 		Use:     "modules [NAME...]",
@@ -49,7 +49,7 @@ func newGetModules(p Program) *cobra.Command {
 			"time since when it is that.\n\n" + connectionHelp + "\n\n" + exitCodes,
 		Example: p.example(getModulesExample),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := f.Format.Check(); err != nil {
+			if err := f.Check(); err != nil {
 				return err
 			}
 			hub, err := s.hub.Hub()
@@ -66,19 +66,18 @@ func newGetModules(p Program) *cobra.Command {
 		},
 		ValidArgsFunction: p.completeModules,
 	}
-	f.Bind(cmd)
+	f.BindList(cmd)
 	s = p.newSession(cmd, true)
 	return cmd
 }
 
 const describeExample = `  # Show the full state of a remote
-  %s describe cluster edge-eu-1
   %s describe edge-eu-1`
 
 func newDescribe(p Program) *cobra.Command {
 	var s *session
 	cmd := &cobra.Command{
-		Use:   "describe [cluster] NAME...",
+		Use:   "describe NAME...",
 		Short: "Show Clusters in full, with their conditions, modules and last events",
 		Long: "Show Clusters in full, as a tree: the spec and the identity of each, its conditions, the modules of its app with their\n" +
 			"controllers, and its last events. A controller that does not run says for which objects it waits, and why;\n" +
@@ -86,16 +85,12 @@ func newDescribe(p Program) *cobra.Command {
 		Example: p.example(describeExample),
 		Args:    output.Some("the name of a Cluster"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			names, err := inspect.NamesOf(args)
-			if err != nil {
-				return err
-			}
 			hub, err := s.hub.Hub()
 			if err != nil {
 				return err
 			}
 			var errs []error
-			for _, name := range names {
+			for _, name := range args {
 				tree, err := inspect.Describe(cmd.Context(), hub, name)
 				if err == nil {
 					err = s.terminal.Tree(tree)

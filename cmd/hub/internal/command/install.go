@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -18,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/enroll"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/hubconfig"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
@@ -163,25 +163,19 @@ func (f *installFlags) run(ctx context.Context, s *session) error {
 	if err := f.check(s.program); err != nil {
 		return err
 	}
-	if f.apply.DryRun = mode == dryRunServer; f.rehearsal {
-		return f.installRehearsal(ctx, s, mode)
-	}
+	f.apply.DryRun = mode == dryRunServer
 	if f.export || mode == dryRunClient {
-		objects, err := install.Objects(f.options)
+		objects, err := f.objects(nil)
 		if err != nil {
 			return err
 		}
-		return install.Write(s.terminal.Out, objects)
+		return output.PrintObjects(s.terminal.Out, output.YAML, objects)
 	}
 	to, err := s.installTarget()
 	if err != nil {
 		return err
 	}
-	installed, err := install.Find(ctx, to.client, f.options.Namespace)
-	if err != nil {
-		return to.hub.Explain(err)
-	}
-	objects, err := f.prepare(s, installed)
+	objects, err := f.prepare(ctx, s, to)
 	if err != nil {
 		return err
 	}
@@ -193,17 +187,38 @@ func (f *installFlags) run(ctx context.Context, s *session) error {
 		s.terminal.Warn("the CRD in the cluster is newer than this version of the hub and stays as it is; this version lacks its fields %s", strings.Join(newer, ", "))
 	}
 	s.terminal.Step("%d objects for namespace %s of the cluster at %s", len(objects), f.options.Namespace, to.hub.Config.Host)
-	if err := f.ask(ctx, s); err != nil {
+	if !f.apply.DryRun && !f.yes {
+		if err := s.terminal.Ask(ctx, "Install the hub there?"); err != nil {
+			return err
+		}
+	}
+	if err := f.applyAll(ctx, s, to, objects); err != nil || f.apply.DryRun {
 		return err
 	}
-	if err := f.applyAll(ctx, s, to, objects); err != nil || !f.wait || f.apply.DryRun {
-		return err
+	switch {
+	case f.rehearsal:
+		s.terminal.Text("Next: %s register NAME --rehearsal --cluster-context CONTEXT, for each remote; then\n"+
+			"      kubectl -n %s create job --from=cronjob/%s rehearsal-1", s.program.name(), roles.RehearsalNamespace, roles.RehearsalAccount)
+	case f.wait:
+		return f.await(ctx, s, to)
 	}
-	return f.await(ctx, s, to)
+	return nil
+}
+
+// objects are those of the hub, or those for rehearsals beside it. unlimited are aggregated groups.
+func (f *installFlags) objects(unlimited []string) ([]*unstructured.Unstructured, error) {
+	if f.rehearsal {
+		return install.Rehearsal(f.options, unlimited)
+	}
+	return install.Objects(f.options)
 }
 
 // prepare returns the objects to apply over an existing installation, and prints which settings that keeps and loses.
-func (f *installFlags) prepare(s *session, installed install.Installed) ([]*unstructured.Unstructured, error) {
+func (f *installFlags) prepare(ctx context.Context, s *session, to installTarget) ([]*unstructured.Unstructured, error) {
+	installed, err := install.Find(ctx, to.client, f.options.Namespace)
+	if err != nil {
+		return nil, to.hub.Explain(err)
+	}
 	if err := f.checkImage(s.program, installed); err != nil {
 		return nil, err
 	}
@@ -213,11 +228,21 @@ func (f *installFlags) prepare(s *session, installed install.Installed) ([]*unst
 		}
 		s.terminal.Step("the hub keeps the configuration in ConfigMap %s/%s; --%s names another one", f.options.Namespace, install.ConfigMapName, hubconfig.ConfigFlag)
 	}
+	if f.rehearsal { // The rules of sync are those of the cluster.
+		if err := f.options.Rules.AddRules(ctx, to.hub, to.client.RESTMapper()); err != nil {
+			return nil, to.hub.Explain(err)
+		}
+		unlimited, err := enroll.Aggregated(ctx, to.hub)
+		if err != nil {
+			return nil, err
+		}
+		return f.objects(unlimited)
+	}
 	if f.config == "" && installed.UnusedConfig {
 		s.terminal.Warn("ConfigMap %s/%s is not the configuration of the installed hub and is ignored; --%s replaces it with a file",
 			f.options.Namespace, install.ConfigMapName, hubconfig.ConfigFlag)
 	}
-	objects, err := install.Objects(f.options)
+	objects, err := f.objects(nil)
 	if err != nil {
 		return nil, err
 	}
@@ -227,14 +252,6 @@ func (f *installFlags) prepare(s *session, installed install.Installed) ([]*unst
 	}
 	f.warnLost(s, lost)
 	return objects, nil
-}
-
-// ask asks for a yes, unless nothing is changed or a flag says it.
-func (f *installFlags) ask(ctx context.Context, s *session) error {
-	if f.apply.DryRun || f.yes {
-		return nil
-	}
-	return s.terminal.Ask(ctx, "Install the hub there?")
 }
 
 // applyAll applies the objects and names leftovers of earlier installations.
@@ -250,6 +267,9 @@ func (f *installFlags) applyAll(ctx context.Context, s *session, to installTarge
 	}
 	if err := install.Apply(ctx, to.client, objects, f.apply); err != nil {
 		return to.hub.Explain(err)
+	}
+	if f.rehearsal {
+		return printing
 	}
 	left, err := install.Leftovers(ctx, to.client, objects)
 	for _, warning := range left {
@@ -284,35 +304,17 @@ func (f *installFlags) namespaceFlag() string {
 	return " --credentials-namespace " + f.options.Namespace
 }
 
-// warnLost names the arguments of the installed hub that this installation takes away, and how to keep each.
+// warnLost names the arguments of the installed hub that this installation takes away.
 func (f *installFlags) warnLost(s *session, lost []string) {
+	if len(lost) == 0 {
+		return
+	}
 	loses := "has these arguments, which this installation does not have"
 	if f.apply.ForceConflicts {
 		loses = "loses these arguments"
 	}
-	arguments := map[string][]string{}
-	for _, argument := range lost {
-		advice := keepArgument(argument)
-		arguments[advice] = append(arguments[advice], argument)
-	}
-	for _, advice := range slices.Sorted(maps.Keys(arguments)) {
-		s.terminal.Warn("Deployment %s/%s %s: %s; %s",
-			f.options.Namespace, install.DeploymentName, loses, strings.Join(arguments[advice], " "), advice)
-	}
-}
-
-// keepArgument says how an installation keeps an argument of the hub, if it can.
-func keepArgument(argument string) string {
-	name, _, _ := strings.Cut(strings.TrimLeft(argument, "-"), "=")
-	switch {
-	case name == hubconfig.ConfigFlag:
-		return "to keep the configuration, name its file with --" + hubconfig.ConfigFlag
-	case name == "impersonate-apps", name == "apps-namespace", slices.Contains(replicaFlags(), name):
-		return "to keep them, give install the flags of the same names"
-	case slices.Contains(installedFlags(), name):
-		return "install sets these flags itself and cannot keep other values"
-	}
-	return "to keep them, put them as flags into a file for --" + hubconfig.ConfigFlag
+	s.terminal.Warn("Deployment %s/%s %s: %s; to keep one, give install the flag of the same name, or put it as a flag into a file for --%s",
+		f.options.Namespace, install.DeploymentName, loses, strings.Join(lost, " "), hubconfig.ConfigFlag)
 }
 
 // readConfig reads the file of --config, if there is one, and checks it as the command config validate does.
@@ -330,11 +332,7 @@ func (f *installFlags) readConfig(p Program) error {
 // keepConfig takes over the configuration file of the installed hub. It is checked like a new one: this program may have
 // other modules.
 func (f *installFlags) keepConfig(p Program, installed install.Installed) error {
-	from := fmt.Sprintf("ConfigMap %s/%s", f.options.Namespace, install.ConfigMapName)
-	if err := f.takeConfig(p, from, []byte(installed.Config)); err != nil {
-		return fmt.Errorf("the configuration of the installed hub does not fit this program; name another file with --%s:\n%w", hubconfig.ConfigFlag, err)
-	}
-	return nil
+	return unfit(f.takeConfig(p, "ConfigMap "+f.options.Namespace+"/"+install.ConfigMapName, []byte(installed.Config)))
 }
 
 // takeConfig checks the text of a configuration file and adds it to the options.

@@ -4,7 +4,6 @@ package command
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,11 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
-	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/hubconfig"
@@ -97,7 +92,7 @@ func newRBAC(p Program) *cobra.Command {
 				return err
 			}
 			f.warn(p)
-			return printObjects(p.Stdout, f.format, roles)
+			return output.PrintObjects(p.Stdout, f.format, roles)
 		},
 	}
 	flags := cmd.Flags()
@@ -126,16 +121,12 @@ func (f *rbacFlags) printRules(cmd *cobra.Command, s *session) error {
 	var objects []client.Object
 	for _, r := range all {
 		if r.Kind.Resource == "" { // Only then a cluster is read.
-			hub, err := s.hub.Hub()
+			to, err := s.installTarget()
 			if err != nil {
 				return err
 			}
-			mapper, err := apiutil.NewDynamicRESTMapper(hub.Config, hub.HTTP)
-			if err == nil {
-				err = roles.FindResource(mapper, &r)
-			}
-			if err != nil {
-				return hub.Explain(err)
+			if err := roles.FindResource(to.client.RESTMapper(), &r); err != nil {
+				return to.hub.Explain(err)
 			}
 		}
 		if f.side == "hub" {
@@ -144,7 +135,7 @@ func (f *rbacFlags) printRules(cmd *cobra.Command, s *session) error {
 			objects = append(objects, roles.OfRuleInRemote(r))
 		}
 	}
-	return printObjects(s.program.Stdout, f.format, objects)
+	return output.PrintObjects(s.program.Stdout, f.format, objects)
 }
 
 // configured returns the modules with the configuration in the file of --config, and applies the flags in the file that rbac has,
@@ -230,35 +221,6 @@ func pick(all []registry.Module, wanted []string) ([]registry.Module, error) {
 		picked = append(picked, all[i])
 	}
 	return picked, nil
-}
-
-// printObjects writes objects so that kubectl apply -f - takes them.
-func printObjects(w io.Writer, format string, objects []client.Object) error {
-	switch format {
-	case "json":
-		list := metav1.List{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "List"}}
-		for _, o := range objects {
-			list.Items = append(list.Items, runtime.RawExtension{Object: o})
-		}
-		text, err := json.MarshalIndent(list, "", "  ")
-		if err != nil {
-			return fmt.Errorf("write the roles: %w", err)
-		}
-		_, err = fmt.Fprintln(w, string(text))
-		return err
-	case "yaml":
-		for _, o := range objects {
-			text, err := yaml.Marshal(o)
-			if err != nil {
-				return fmt.Errorf("write the roles: %w", err)
-			}
-			if _, err := fmt.Fprintf(w, "---\n%s", text); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	return fmt.Errorf("--output=%q: use yaml or json", format)
 }
 
 var errNoBuckets = errors.New("no module reads entities, so the hub needs no user of NATS")

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -98,7 +99,7 @@ func newRegister(p Program) *cobra.Command {
 	set.StringVar(&r.Account.Name, "service-account", "", "Name of the ServiceAccount, the role and the binding in the remote. Default: clusterfx-NAME")
 	set.StringVar(&r.Account.Namespace, "service-account-namespace", "kube-system", "Namespace of the ServiceAccount, which exists")
 	set.StringVar(&f.token, "token-type", string(enroll.Requested), "request for a token that expires, secret for a token that does not")
-	set.DurationVar(&r.Lifetime, "token-lifetime", defaultLifetime, "How long a token that expires is good for; the remote may allow less")
+	bindLifetime(set, &r.Lifetime)
 	set.StringVar(&f.agent.Hub, "tunnel", "", "Address of the hub for an agent in the remote, as wss://hub.example.com: the hub cannot reach the remote. Default: it can")
 	set.StringVar(&f.agent.Namespace, "agent-namespace", enroll.AgentNamespace, "Namespace of the agent in the remote, which is created")
 	set.StringVar(&f.agent.Image, "agent-image", "", "Image of the agent. Default: that of the stock hub")
@@ -108,10 +109,21 @@ func newRegister(p Program) *cobra.Command {
 	bindPlace(cmd, &r.Place, &f.wait)
 	bindDryRun(cmd, &f.dry)
 	f.format.Bind(set, "With --dry-run, yaml or json: print the objects")
-	f.session = p.newSession(cmd, true, &f.remote)
+	f.session = p.newSession(cmd, true)
 	complete(cmd, "modules", p.completeModules)
 	complete(cmd, "token-type", completeFixed(string(enroll.Requested), string(enroll.Lasting)))
 	return cmd
+}
+
+func bindLifetime(set *pflag.FlagSet, to *time.Duration) {
+	set.DurationVar(to, "token-lifetime", defaultLifetime, "How long a token that expires is good for; the remote may allow less")
+}
+
+func checkLifetime(of time.Duration) error {
+	if of < 10*time.Minute {
+		return fmt.Errorf("--token-lifetime=%s: Kubernetes issues tokens for ten minutes or longer", of)
+	}
+	return nil
 }
 
 // bindPlace adds the flags of commands that change both clusters.
@@ -188,7 +200,7 @@ func (f *registerFlags) exportRemote(ctx context.Context) error {
 	if err := f.session.terminal.Print(strings.TrimSuffix(exportHead, "\n"), f.agent.Namespace, r.Account.Namespace, r.Account.Name, r.Name); err != nil {
 		return err
 	}
-	return printObjects(f.session.terminal.Out, output.YAML, objects)
+	return output.PrintObjects(f.session.terminal.Out, output.YAML, objects)
 }
 
 // complete checks the flags and fills in the rest of the registration.
@@ -204,8 +216,8 @@ func (f *registerFlags) complete(name string) (dryRun, error) {
 	if r.Token, err = parseToken(f.token); err != nil {
 		return mode, err
 	}
-	if r.Lifetime < 10*time.Minute {
-		return mode, fmt.Errorf("--token-lifetime=%s: Kubernetes issues tokens for ten minutes or longer", r.Lifetime)
+	if err := checkLifetime(r.Lifetime); err != nil {
+		return mode, err
 	}
 	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
 		return mode, fmt.Errorf("%q is not a name for a Cluster: %s", name, strings.Join(problems, "; "))
@@ -262,12 +274,8 @@ func (f *registerFlags) print(r *enroll.Registration) error {
 	remote, hub := r.Objects()
 	if f.format.Tabular() {
 		r.Plan()
-		printer, err := f.format.Done("created (dry run)")
-		if err != nil {
-			return err
-		}
 		for _, o := range append(remote, hub...) {
-			if err := printer.PrintObj(o, f.session.terminal.Out); err != nil {
+			if err := output.PrintDone(f.session.terminal.Out, o, "created (dry run)"); err != nil {
 				return err
 			}
 		}
@@ -276,7 +284,7 @@ func (f *registerFlags) print(r *enroll.Registration) error {
 	if f.format.String() == output.YAML {
 		return f.printYAML(remote, hub)
 	}
-	return printObjects(f.session.terminal.Out, f.format.String(), append(remote, hub...))
+	return output.PrintObjects(f.session.terminal.Out, f.format.String(), append(remote, hub...))
 }
 
 // printYAML says of the objects where they belong.
@@ -285,13 +293,13 @@ func (f *registerFlags) printYAML(remote, hub []client.Object) error {
 	if err := t.Print("# In the remote:"); err != nil {
 		return err
 	}
-	if err := printObjects(t.Out, output.YAML, remote); err != nil {
+	if err := output.PrintObjects(t.Out, output.YAML, remote); err != nil {
 		return err
 	}
 	if err := t.Print("# In the hub:"); err != nil {
 		return err
 	}
-	return printObjects(t.Out, output.YAML, hub)
+	return output.PrintObjects(t.Out, output.YAML, hub)
 }
 
 const deregisterExample = `  # Undo a registration
@@ -317,15 +325,14 @@ func newDeregister(p Program) *cobra.Command {
 			"created the Cluster from it.\n\n" +
 			connectionHelp + "\n\n" + exitCodes,
 		Example: p.example(deregisterExample),
-		Args:    output.Some("the name of the Cluster"),
+		Args:    output.OneName("the name of the Cluster"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
-			mode, bad := parseDryRun(dry)
-			name, err := oneCluster(args)
-			if err := errors.Join(bad, err); err != nil {
+			mode, err := parseDryRun(dry)
+			if err != nil {
 				return err
 			}
-			if err := s.placeHub(&todo.Place, name); err != nil {
+			if err := s.placeHub(&todo.Place, args[0]); err != nil {
 				return err
 			}
 			if remote.Given() {
@@ -341,7 +348,7 @@ func newDeregister(p Program) *cobra.Command {
 	set.BoolVar(&todo.Force, "force", false, "Leave the account in the remote if that cannot be reached (default false)")
 	bindPlace(cmd, &todo.Place, nil)
 	bindDryRun(cmd, &dry)
-	s = p.newSession(cmd, true, &remote)
+	s = p.newSession(cmd, true)
 	cmd.ValidArgsFunction = s.completeClusters(false)
 	return cmd
 }

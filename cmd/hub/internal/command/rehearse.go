@@ -17,8 +17,6 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/rehearse"
-	"github.com/clusterfx/clusterfx/registry"
-	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
 const rehearseExample = `  # What would this version change, in two Clusters of each region?
@@ -96,14 +94,7 @@ func (f *rehearseFlags) do(ctx context.Context, p Program) error {
 	if f.todo.Hub, err = f.run.Complete(out); err != nil {
 		return err
 	}
-	hub := &f.todo.Hub
-	hub.Registry.Secrets = &kubeconfig.Redactor{}
-	hub.Registry.Secrets.Set("", kubeconfig.CredentialOf(hub.Config))
-	hub.Log = registry.RedactingLogger(hub.Log, hub.Registry.Secrets)
-	logging.Route(hub.Log)
-	if p.ObserveHub != nil {
-		p.ObserveHub(hub.Config)
-	}
+	p.route(&f.todo.Hub)
 	terminal := output.NewTerminal(nil, p.Stdout, p.Stderr)
 	f.todo.PerLabel, f.todo.Progress = f.perLabel, terminal.Step
 	report, err := rehearse.Run(ctx, f.todo)

@@ -28,8 +28,7 @@ type Program struct {
 	ObserveHub     func(*rest.Config) // called with the connection to the hub's cluster; may be nil
 	// Collector is called before the hub runs, and returns Starting of process.Options; may be nil.
 	Collector func() (starting func(remotes int))
-	Signals   *Signals // may be nil
-	Stock     bool     // this is the stock hub
+	Stock     bool // this is the stock hub
 }
 
 // Execute runs the command that the arguments name, prints its error, and returns the exit status.
@@ -154,10 +153,9 @@ func newNew(p Program) *cobra.Command {
 		Short: "Write a module with its test into the Go module of this folder",
 		Long: "Write a module with its test into the Go module of this folder: examples/quota of clusterfx by another name, with a\n" +
 			"reconciler that works in every remote, a controller in the hub, a configuration, the permissions that it declares,\n" +
-			"and the cleanup. It compiles and passes its test; change it to your needs. If no package main of the Go module imports github.com/clusterfx/clusterfx/cmd/hub/app, and its\n" +
-			"root has no Go files, write the program of a hub with the module into the root, too, with a Dockerfile and a\n" +
-			"Makefile that build and push its image. Files that exist stay as they are, but .gitignore gets the lines for\n" +
-			"build results and for the folder .hub, in which dev keeps credentials.\n\n" +
+			"and the cleanup. It compiles and passes its test; change it to your needs. If the Go module has no Go files yet, write\n" +
+			"the program of a hub with the module into its root, too, with a Dockerfile and a Makefile that build and push its image.\n" +
+			"Files that exist stay as they are.\n\n" +
 			"In the repository of clusterfx the module is written into the folder modules.",
 		Example: p.example(newExample),
 		Args:    output.OneName("the name of the module"),

@@ -3,9 +3,6 @@
 package command
 
 import (
-	"fmt"
-	"time"
-
 	"github.com/spf13/cobra"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
@@ -29,22 +26,18 @@ func newRotate(p Program) *cobra.Command {
 			"It does not ask, and so has no flag --yes: the old token stays valid until the hub uses the new one, and\n" +
 			"running the command again completes a rotation that was interrupted.\n\n" + connectionHelp + "\n\n" + exitCodesWaiting,
 		Example: p.example(rotateExample),
-		Args:    output.Some("the name of the Cluster"),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		Args:    output.OneName("the name of the Cluster"),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			ctx := cmd.Context()
-			name, err := oneCluster(args)
-			if err != nil {
-				return err
-			}
 			if token != "" {
 				if todo.Token, err = parseToken(token); err != nil {
 					return err
 				}
 			}
-			if todo.Lifetime < 10*time.Minute {
-				return fmt.Errorf("--token-lifetime=%s: Kubernetes issues tokens for ten minutes or longer", todo.Lifetime)
+			if err := checkLifetime(todo.Lifetime); err != nil {
+				return err
 			}
-			if err := s.place(&todo.Place, name, &remote); err != nil {
+			if err := s.place(&todo.Place, args[0], &remote); err != nil {
 				return err
 			}
 			if err := todo.Prepare(ctx); err != nil {
@@ -62,9 +55,9 @@ func newRotate(p Program) *cobra.Command {
 	set := cmd.Flags()
 	remote.Bind(set)
 	set.StringVar(&token, "token-type", "", "request for a token that expires, secret for a token that does not. Default: the current type")
-	set.DurationVar(&todo.Lifetime, "token-lifetime", defaultLifetime, "How long a token that expires is good for; the remote may allow less")
+	bindLifetime(set, &todo.Lifetime)
 	set.DurationVar(&todo.Timeout, "timeout", defaultWait, "How long to wait for the hub")
-	s = p.newSession(cmd, true, &remote)
+	s = p.newSession(cmd, true)
 	cmd.ValidArgsFunction = s.completeClusters(false)
 	complete(cmd, "token-type", completeFixed(string(enroll.Requested), string(enroll.Lasting)))
 	return cmd

@@ -3,13 +3,8 @@
 package command
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/signal"
-	"sync"
-	"sync/atomic"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -40,7 +35,7 @@ func newRun(p Program) *cobra.Command {
 		Use:   "run",
 		Short: "Run the hub against a management cluster",
 		Long: "Run the hub against a management cluster, until SIGINT or SIGTERM stop it in good order.\n" +
-			"A second signal ends it at once, but for a second in which the rest of the log is written.\n\n" +
+			"A second signal ends it at once.\n\n" +
 			"Traces go where the environment variables of OpenTelemetry say, over OTLP; without\n" +
 			"OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_TRACES_EXPORTER=otlp there are none.",
 		Example: p.example(runExample),
@@ -51,7 +46,6 @@ func newRun(p Program) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		out := logging.NewBuffer(p.Stderr)
 		defer out.Close()
-		p.Signals.BeforeExit(out.Close)
 		o, err := f.Complete(out)
 		if err != nil {
 			return err
@@ -60,13 +54,7 @@ func newRun(p Program) *cobra.Command {
 			o.Log.Error(err, "Failed to register the metrics of the log")
 		}
 		defer o.Registry.Metrics.Unregister(out)
-		o.Registry.Secrets = &kubeconfig.Redactor{}
-		o.Registry.Secrets.Set("", kubeconfig.CredentialOf(o.Config)) // for the first lines
-		o.Log = registry.RedactingLogger(o.Log, o.Registry.Secrets)
-		logging.Route(o.Log)
-		if p.ObserveHub != nil {
-			p.ObserveHub(o.Config)
-		}
+		p.route(&o)
 		traces, err := logging.StartTraces(cmd.Context(), logging.TraceOptions{
 			Version: project.Version(), Replica: o.Registry.Replica, Log: o.Log.WithName("tracing"),
 		})
@@ -88,6 +76,17 @@ func newRun(p Program) *cobra.Command {
 		return nil
 	}
 	return cmd
+}
+
+// route has all loggers of the process write to that of a hub, without credentials, and tells of its connection.
+func (p Program) route(o *process.Options) {
+	o.Registry.Secrets = &kubeconfig.Redactor{}
+	o.Registry.Secrets.Set("", kubeconfig.CredentialOf(o.Config)) // for the first lines
+	o.Log = registry.RedactingLogger(o.Log, o.Registry.Secrets)
+	logging.Route(o.Log)
+	if p.ObserveHub != nil {
+		p.ObserveHub(o.Config)
+	}
 }
 
 func advise(err error) error {
@@ -112,61 +111,4 @@ func codeOf(err error) process.ExitError {
 		return exit
 	}
 	return 1
-}
-
-// Signals ends the program: the first SIGINT or SIGTERM ends a context, the second one ends the process as the signal
-// does by default, after the last words. A hub that receives the first one releases its Lease and stops its apps, which takes
-// seconds; who presses Ctrl-C again does not wait for that.
-type Signals struct {
-	received  chan os.Signal
-	raise     func(os.Signal)
-	lastWords atomic.Pointer[func()]
-}
-
-// Notify takes over SIGINT and SIGTERM. The context ends with the first of them. stop gives both back.
-func Notify(ctx context.Context) (ended context.Context, s *Signals, stop func()) {
-	s = &Signals{received: make(chan os.Signal, 2), raise: raise}
-	signal.Notify(s.received, os.Interrupt, syscall.SIGTERM)
-	ended, cancel := context.WithCancel(ctx)
-	watching, over := context.WithCancel(ctx)
-	var running sync.WaitGroup
-	running.Go(func() { s.run(watching, cancel) })
-	return ended, s, func() {
-		signal.Stop(s.received)
-		over()
-		running.Wait()
-		cancel()
-	}
-}
-
-func (s *Signals) run(ctx context.Context, first func()) {
-	select {
-	case <-s.received:
-		first()
-	case <-ctx.Done():
-		return
-	}
-	select {
-	case second := <-s.received:
-		if say := s.lastWords.Load(); say != nil {
-			(*say)()
-		}
-		s.raise(second)
-	case <-ctx.Done():
-	}
-}
-
-// BeforeExit sets the function that runs before a second signal ends the process; it must return soon. It may be called on
-// nil.
-func (s *Signals) BeforeExit(lastWords func()) {
-	if s != nil {
-		s.lastWords.Store(&lastWords)
-	}
-}
-
-func raise(s os.Signal) {
-	signal.Reset(s)
-	if self, err := os.FindProcess(os.Getpid()); err == nil {
-		_ = self.Signal(s)
-	}
 }

@@ -6,20 +6,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/enroll"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/inspect"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/replica"
 )
 
@@ -47,10 +48,9 @@ type session struct {
 }
 
 // newSession adds the flags for the hub's cluster to a command, below its own, with the one for the namespace if that is needed, and has
-// it end as such commands do. It completes the flags of remotes, which the command has added, and prints whether they are of a dev.
-func (p Program) newSession(cmd *cobra.Command, namespaced bool, remotes ...*access.RemoteFlags) *session {
+// it end as such commands do.
+func (p Program) newSession(cmd *cobra.Command, namespaced bool) *session {
 	s := &session{program: p}
-	s.hub.UserAgent = "clusterfx-cli (" + project.Version() + ")"
 	set := cmd.Flags()
 	set.SortFlags = false
 	if namespaced {
@@ -60,21 +60,24 @@ func (p Program) newSession(cmd *cobra.Command, namespaced bool, remotes ...*acc
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		s.terminal = output.NewTerminal(cmd.InOrStdin(), p.Stdout, p.Stderr)
-		s.hub.FoundDev = func(path string) { s.terminal.Step("using the hub of %s dev, from %s", p.name(), path) }
 		return s.end(cmd.Context(), run(cmd, args))
 	}
-	contexts := func(of func() []string) cobra.CompletionFunc {
-		return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return of(), cobra.ShellCompDirectiveNoFileComp
-		}
-	}
-	complete(cmd, "context", contexts(s.hub.Contexts))
-	for _, remote := range remotes {
-		remote.UserAgent = s.hub.UserAgent
-		remote.FoundDev = func(path string) { s.terminal.Step("%s is a remote of %s dev, by %s", remote.Context, p.name(), path) }
-		complete(cmd, "cluster-context", contexts(remote.Contexts))
-	}
 	return s
+}
+
+// installTarget is the hub's cluster with a client that asks it for the kinds.
+type installTarget struct {
+	hub    *access.Cluster
+	client client.Client
+}
+
+func (s *session) installTarget() (installTarget, error) {
+	hub, err := s.hub.Hub()
+	if err != nil {
+		return installTarget{}, err
+	}
+	c, err := client.New(hub.Config, client.Options{HTTPClient: hub.HTTP})
+	return installTarget{hub, c}, hub.Explain(err)
 }
 
 // end turns the error of a command into the exit status of the program.
@@ -92,16 +95,16 @@ func (s *session) end(ctx context.Context, err error) error {
 	return err
 }
 
-func oneCluster(args []string) (string, error) {
-	names, err := inspect.NamesOf(args)
-	if err == nil && len(names) > 1 {
-		err = fmt.Errorf("one Cluster at a time, not %s", strings.Join(names, " and "))
+// readInput reads a file, or the standard input if it is -.
+func readInput(in io.Reader, file string) ([]byte, error) {
+	if file == "-" {
+		return io.ReadAll(io.LimitReader(in, maxInput))
 	}
-	if err != nil {
-		return "", err
-	}
-	return names[0], nil
+	return os.ReadFile(file)
 }
+
+// maxInput is larger than anything that is read from the standard input.
+const maxInput = 16 << 20
 
 // completionTimeout bounds the requests of a completion: a user does not wait longer after Tab.
 const completionTimeout = 3 * time.Second

@@ -3,12 +3,10 @@
 package command
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
@@ -45,7 +43,7 @@ func newSync(p Program) *cobra.Command {
 
 func newSyncDiff(p Program) *cobra.Command {
 	var d objectsync.Diff
-	var form output.Form
+	var format output.Format
 	var file string
 	var policy kubeconfig.Policy
 	var s *session
@@ -59,7 +57,7 @@ func newSyncDiff(p Program) *cobra.Command {
 		Example: p.example(syncDiffExample),
 		Args:    output.OneName("the name of a rule"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if err := form.Format.Check(); err != nil {
+			if err := format.Check(); err != nil {
 				return err
 			}
 			if d.Hub, err = s.hub.Hub(); err != nil {
@@ -68,20 +66,20 @@ func newSyncDiff(p Program) *cobra.Command {
 			if d.Rule, err = s.rule(cmd, d.Hub, file, args[0]); err != nil {
 				return err
 			}
-			return s.diff(cmd.Context(), &d, policy, form)
+			return s.diff(cmd.Context(), &d, policy, format)
 		},
 	}
 	set := cmd.Flags()
 	set.StringVar(&d.Cluster, "cluster", "", "Only the remote of this Cluster. Default: all that the rule selects")
 	set.StringVar(&file, rulesFlag, "", "File with SyncRules, - for standard input. Default: the rule of the hub")
 	set.Var((*hubconfig.CIDRs)(&policy.AllowCIDRs), "allow-cidr", "As the hub's flag of the same name. Repeatable (default none)")
-	form.Bind(cmd)
+	format.BindList(cmd)
 	s = p.newSession(cmd, true)
 	complete(cmd, "cluster", s.completeClusters(true))
 	return cmd
 }
 
-func (s *session) diff(ctx context.Context, d *objectsync.Diff, flags kubeconfig.Policy, form output.Form) (err error) {
+func (s *session) diff(ctx context.Context, d *objectsync.Diff, flags kubeconfig.Policy, format output.Format) (err error) {
 	if d.HubID, err = d.Hub.ID(ctx); err != nil {
 		return err
 	}
@@ -89,22 +87,22 @@ func (s *session) diff(ctx context.Context, d *objectsync.Diff, flags kubeconfig
 	policy.AllowCIDRs = slices.Concat(policy.AllowCIDRs, flags.AllowCIDRs)
 	place := enroll.Place{Hub: d.Hub, Namespace: s.hub.Namespace}
 	d.Reach = func(ctx context.Context, c *hubv1.Cluster) (*access.Cluster, func(), error) {
-		return place.Reach(ctx, c, policy, s.hub.UserAgent)
+		return place.Reach(ctx, c, policy)
 	}
 	all, err := d.Run(ctx)
 	if err != nil {
 		return err
 	}
-	if len(all) == 0 && form.Format.Tabular() {
+	if len(all) == 0 && format.Tabular() {
 		s.terminal.Text("No differences found.")
 		return nil
 	}
-	return printChanges(d.Rule, all, form, s.terminal.Out)
+	return printChanges(d.Rule, all, format, s.terminal.Out)
 }
 
 // printChanges returns the errors of the changes.
-func printChanges(r rules.Rule, all []objectsync.Change, form output.Form, w io.Writer) error {
-	list := output.List{Kind: "RuleChange", Resource: "change", Columns: []string{"Cluster", "Object", "Action", "Reason", "Fields"}}
+func printChanges(r rules.Rule, all []objectsync.Change, format output.Format, w io.Writer) error {
+	list := output.List{Kind: "RuleChange", Columns: []string{"Cluster", "Object", "Action", "Reason", "Fields"}}
 	var problems []error
 	for _, c := range all {
 		fields, action := map[string]any{"rule": r.Name, "cluster": c.Cluster}, string(c.Action)
@@ -112,14 +110,14 @@ func printChanges(r rules.Rule, all []objectsync.Change, form output.Form, w io.
 			fields["error"], action = c.Err.Error(), "<unknown>"
 			problems = append(problems, fmt.Errorf("rule %s for %s: %w", r.Name, c.Cluster, c.Err))
 		} else {
-			fields["object"], fields["action"], fields["reason"], fields["fields"] = c.Object, action, c.Reason, output.Anys(c.Fields)
+			fields["object"], fields["action"], fields["reason"], fields["fields"] = c.Object, action, c.Reason, append([]string{}, c.Fields...)
 		}
 		list.Items = append(list.Items, output.Item{
 			Name: strings.TrimSuffix(c.Cluster+"/"+c.Object, "/"), Fields: fields,
 			Cells: []any{c.Cluster, c.Object, action, c.Reason, strings.Join(c.Fields, ",")},
 		})
 	}
-	return errors.Join(append(problems, form.Print(w, list))...)
+	return errors.Join(append(problems, format.Print(w, list))...)
 }
 
 func (s *session) rule(cmd *cobra.Command, hub *access.Cluster, file, name string) (rules.Rule, error) {
@@ -143,13 +141,9 @@ func (s *session) rule(cmd *cobra.Command, hub *access.Cluster, file, name strin
 
 // readRules reads the file of --rules.
 func readRules(cmd *cobra.Command, file string) (all []rules.Rule, err error) {
-	if file == "-" {
-		all, err = roles.ReadRules(cmd.InOrStdin())
-	} else {
-		var text []byte
-		if text, err = os.ReadFile(file); err == nil {
-			all, err = roles.ReadRules(bytes.NewReader(text))
-		}
+	text, err := readInput(cmd.InOrStdin(), file)
+	if err == nil {
+		all, err = roles.ReadRules(text)
 	}
 	if err == nil && len(all) == 0 {
 		err = errors.New("it has no SyncRule")

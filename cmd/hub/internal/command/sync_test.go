@@ -100,7 +100,7 @@ func TestSync(t *testing.T) {
 		{"sync diff pull --rules=" + file, 0, "edge      default/shared-x-default-x-TENANT   Create"},
 		{"sync diff pull --rules=" + file + " --cluster=other", 1, "rule pull selects no Cluster other"},
 		{"sync diff push --rules=" + file, 1, "has no SyncRule push"},
-		{"sync diff applied -o name", 0, "change/edge/default/shared-x-default-x-TENANT\nchange/other/default/shared-x-default-x-TENANT\n"},
+		{"sync diff applied -o yaml", 0, "name: other/default/shared-x-default-x-TENANT\n"},
 		{"sync diff pull", 1, "read the SyncRule pull"},
 		{"rbac --rules=" + file, 1, "say for which side"},
 		{"rbac --in=remote --rules=" + file, 0, `  labels:

@@ -3,40 +3,22 @@
 package command
 
 import (
-	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"runtime"
 	"runtime/debug"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
-	apimachineryversion "k8s.io/apimachinery/pkg/version"
 
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/diagnose"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
 	"github.com/clusterfx/clusterfx/reconcilers/clusterstatus"
 )
 
-const versionExample = `  # Of this program
-  %s version --client
-
-  # Of the hub's API server and its CRD, too
+const versionExample = `  # Of this program, for a program
   %s version -o json`
 
 type versions struct {
-	Client clientVersion `json:"clientVersion"`
-	// Server and CRD are left out if no cluster was contacted, or none responded.
-	Server *apimachineryversion.Info `json:"serverVersion,omitempty"`
-	CRD    *diagnose.CRD             `json:"crd,omitempty"`
-}
-
-type clientVersion struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
 	// Commit and Date are left out if the program was not built from a checkout.
@@ -55,95 +37,50 @@ type testedVersions struct {
 	Newest string `json:"newest"`
 }
 
-func (p Program) clientVersion() clientVersion {
+func (p Program) versions() versions {
 	b := project.BuildOf(debug.ReadBuildInfo())
-	return clientVersion{
+	return versions{
 		Name: p.name(), Version: b.Version, Commit: b.Commit, Date: b.Date, Clusterfx: b.Clusterfx,
 		Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
 		Kubernetes: testedVersions{clusterstatus.OldestKubernetes, clusterstatus.NewestKubernetes},
 	}
 }
 
-func (c clientVersion) lines() []string {
-	lines := []string{fmt.Sprintf("%s %s, %s, %s", c.Name, c.Version, c.Go, c.Platform)}
-	if c.Commit != "" {
-		lines = append(lines, fmt.Sprintf("commit %s of %s", c.Commit, c.Date))
-	}
-	if c.Clusterfx != "" {
-		lines = append(lines, "made with clusterfx "+c.Clusterfx)
-	}
-	return append(lines, fmt.Sprintf("tested with Kubernetes %s to %s", c.Kubernetes.Oldest, c.Kubernetes.Newest))
-}
-
-const versionTimeout = 5 * time.Second
-
 func newVersion(p Program) *cobra.Command {
-	var s *session
 	var format output.Format
-	var client bool
 	cmd := &cobra.Command{
 		Use:   "version",
-		Short: "Print the versions of this program, of the hub's API server and of its CRD",
-		Long: "Print the versions of this program, of the hub's API server and of its CRD: of the program also its commit, Go, and\n" +
-			"the versions of Kubernetes that it is tested with. Without a kubeconfig that is all; a hub that does not respond is an\n" +
-			"error, after that.\n\n" +
-			connectionHelp + "\n\n" + exitCodes,
+		Short: "Print the version of this program",
+		Long: "Print the version of this program, its commit, Go, and the versions of Kubernetes that it is tested with. The versions of\n" +
+			"the hub's API server and its CRD are among what check prints.",
 		Example: p.example(versionExample),
 		Args:    output.None,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			v := versions{Client: p.clientVersion()}
+		RunE: func(*cobra.Command, []string) error {
 			if err := format.CheckData(); err != nil {
 				return err
 			}
-			var asked error
-			if hub, err := s.hub.Hub(); err == nil && !client {
-				asked = v.ask(cmd.Context(), hub)
+			v := p.versions()
+			if format.Tabular() {
+				_, err := fmt.Fprintln(p.Stdout, strings.Join(v.lines(), "\n"))
+				return err
 			}
-			return errors.Join(v.print(p.Stdout, format.String()), asked)
+			return output.PrintData(p.Stdout, format.String(), v)
 		},
 	}
 	format.Bind(cmd.Flags(), "json or yaml. Default: a line for each")
-	cmd.Flags().BoolVar(&client, "client", false, "Ask no cluster (default false)")
-	s = p.newSession(cmd, false)
 	complete(cmd, "output", completeFixed(output.JSON, output.YAML))
 	return cmd
 }
 
-// ask asks the hub's cluster. Who may not read the CRD, or has none, sees the rest.
-func (v *versions) ask(ctx context.Context, hub *access.Cluster) error {
-	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
-	defer cancel()
-	data, err := hub.REST.Get().AbsPath("/version").Do(ctx).Raw()
-	if err != nil {
-		return hub.Explain(err)
+func (v versions) lines() []string {
+	lines := []string{fmt.Sprintf("%s %s, %s, %s", v.Name, v.Version, v.Go, v.Platform)}
+	if v.Commit != "" {
+		lines = append(lines, fmt.Sprintf("commit %s of %s", v.Commit, v.Date))
 	}
-	v.Server = &apimachineryversion.Info{}
-	if err := json.Unmarshal(data, v.Server); err != nil {
-		return fmt.Errorf("%s does not tell its version: %w", hub.What, err)
+	if v.Clusterfx != "" {
+		lines = append(lines, "made with clusterfx "+v.Clusterfx)
 	}
-	if crd, err := diagnose.ReadCRD(ctx, hub, diagnose.ClusterResource); err == nil {
-		v.CRD = &crd
-	}
-	return nil
-}
-
-func (v *versions) print(w io.Writer, format string) error {
-	if format != output.Table {
-		return output.PrintData(w, format, v)
-	}
-	lines := v.Client.lines()
-	if v.Server != nil {
-		lines = append(lines, "the hub's API server "+v.Server.GitVersion)
-	}
-	if v.CRD != nil {
-		fresh := "a schema other than the schema of this program"
-		if v.CRD.Fresh {
-			fresh = "the schema of this program"
-		}
-		lines = append(lines, fmt.Sprintf("the hub's Clusters %s, with %s", strings.Join(v.CRD.Served, ", "), fresh))
-	}
-	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
-	return err
+	return append(lines, fmt.Sprintf("tested with Kubernetes %s to %s", v.Kubernetes.Oldest, v.Kubernetes.Newest))
 }
 
 const (

@@ -17,10 +17,10 @@ func TestReadObjects(t *testing.T) {
 	const object = "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n"
 	for text, want := range map[string]string{
 		object + "---\n# nothing\n---\n" + object: "",
-		object + "---\nkind: Namespace\n":         "object 2 of ",
+		object + "---\nkind: Namespace\n":         "object 2 lacks",
 		"apiVersion: v1\nkind: Namespace\n":       "lacks apiVersion, kind or metadata.name",
-		"a: b: c\n":                               "read object 1 of ",
-		"- 1\n":                                   "read object 1 of ",
+		"a: b: c\n":                               "read object 1: ",
+		"- 1\n":                                   "read object 1: ",
 	} {
 		path := testkit.File(t, "objects.yaml", text)
 		objects, err := readObjects(path)

@@ -3,33 +3,26 @@
 package dev
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
-	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
-	"github.com/clusterfx/clusterfx/config"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 )
 
@@ -106,53 +99,33 @@ func versionOf(c *fleet.Cluster) (string, error) {
 	return found.GitVersion, nil
 }
 
-// install creates the CRDs and the credentials namespace.
+// install creates what a hub needs, but for its Pods and permissions, and returns when the API server serves the CRDs.
 func (d *demo) install(ctx context.Context) (err error) {
 	if d.client, err = client.New(d.hub.Config(), client.Options{Scheme: d.scheme}); err != nil {
 		return fmt.Errorf("build the client for the hub: %w", err)
 	}
-	files, err := fs.Glob(config.CRDs, "crd/*.yaml")
-	if err != nil || len(files) == 0 {
-		return errors.Join(errors.New("the program was built without its CRDs"), err)
-	}
-	for _, file := range files {
-		if err := d.installCRD(ctx, file); err != nil {
-			return fmt.Errorf("install %s: %w", file, err)
-		}
-	}
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubv1.DefaultNamespace}}
-	if err := d.client.Create(ctx, ns); err != nil {
-		return fmt.Errorf("create the credentials namespace: %w", err)
-	}
-	policy, err := decodeObjects("the policy for SyncRules", config.Admission)
+	objects, err := install.Objects(install.Options{})
 	if err != nil {
 		return err
 	}
-	for _, one := range policy {
-		if err := d.client.Create(ctx, one); err != nil {
-			return fmt.Errorf("create %s %s: %w", one.GetKind(), one.GetName(), err)
+	const crdKind = "CustomResourceDefinition"
+	for _, one := range objects {
+		kind := one.GetKind()
+		if !slices.Contains([]string{crdKind, "Namespace", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}, kind) {
+			continue
+		}
+		err := d.client.Create(ctx, one)
+		if err == nil && kind == crdKind {
+			err = access.Poll(ctx, pollPeriod, func() (bool, error) {
+				err := d.client.Get(ctx, client.ObjectKeyFromObject(one), one)
+				return established(one), err
+			})
+		}
+		if err != nil {
+			return fmt.Errorf("install %s %s: %w", kind, one.GetName(), err)
 		}
 	}
 	return nil
-}
-
-// installCRD returns when the API server serves it.
-func (d *demo) installCRD(ctx context.Context, file string) error {
-	data, err := config.CRDs.ReadFile(file)
-	if err != nil {
-		return err
-	}
-	crd := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal(data, &crd.Object); err != nil {
-		return err
-	}
-	if err := d.client.Create(ctx, crd); err != nil {
-		return err
-	}
-	return access.Poll(ctx, pollPeriod, func() (bool, error) {
-		err := d.client.Get(ctx, client.ObjectKeyFromObject(crd), crd)
-		return established(crd), err
-	})
 }
 
 func established(crd *unstructured.Unstructured) bool {
@@ -173,26 +146,16 @@ func readObjects(path string) ([]*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the objects of --apply: %w", err)
 	}
-	return decodeObjects(path, text)
-}
-
-func decodeObjects(path string, text []byte) ([]*unstructured.Unstructured, error) {
-	var objects []*unstructured.Unstructured
-	decoder := utilyaml.NewYAMLToJSONDecoder(bytes.NewReader(text))
-	for {
-		one := &unstructured.Unstructured{}
-		switch err := decoder.Decode(&one.Object); {
-		case errors.Is(err, io.EOF):
-			return objects, nil
-		case err != nil:
-			return nil, fmt.Errorf("read object %d of %s: %w", len(objects)+1, path, err)
-		case len(one.Object) == 0: // a comment
-		case one.GetKind() == "" || one.GetAPIVersion() == "" || one.GetName() == "":
-			return nil, fmt.Errorf("object %d of %s lacks apiVersion, kind or metadata.name", len(objects)+1, path)
-		default:
-			objects = append(objects, one)
+	objects, err := access.Objects(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	for i, one := range objects {
+		if one.GetKind() == "" || one.GetAPIVersion() == "" || one.GetName() == "" {
+			return nil, fmt.Errorf("%s: object %d lacks apiVersion, kind or metadata.name", path, i+1)
 		}
 	}
+	return objects, nil
 }
 
 // kindTimeout is how long the hub's cluster may take to serve a kind that was applied before.
@@ -234,8 +197,7 @@ func (d *demo) applyObject(ctx context.Context, obj *unstructured.Unstructured) 
 	return err
 }
 
-// writeKubeconfig writes one kubeconfig with a context by the name of each cluster; the hub's is the current one. Other
-// commands have a copy.
+// writeKubeconfig writes one kubeconfig with a context by the name of each cluster; the hub's is the current one.
 func (d *demo) writeKubeconfig(context.Context) error {
 	all := clientcmdapi.NewConfig()
 	for _, c := range d.fleet.Clusters() {
@@ -258,9 +220,6 @@ func (d *demo) writeKubeconfig(context.Context) error {
 	}
 	if err != nil {
 		return fmt.Errorf("write the kubeconfig: %w", err)
-	}
-	if d.folder.record, err = access.PublishDev(d.folder.dir, text); err != nil {
-		d.terminal.Step("the other commands need --kubeconfig to find this dev: %v", err)
 	}
 	return nil
 }

@@ -18,7 +18,6 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/registry"
@@ -94,9 +93,8 @@ func Command(p Program) *cobra.Command {
 			"The hub runs as a ServiceAccount with the permissions that rbac prints: the hub's own and the permissions that\n" +
 			"its modules declare, in the hub's cluster and in the remotes. A module that does not declare a permission that\n" +
 			"it needs waits as it would in production. The written kubeconfig is an administrator's.\n\n" +
-			"Without --kubeconfig and $KUBECONFIG, the other commands of this program find the hub of a dev that runs in the\n" +
-			"folder .hub of the current folder, and its remotes by their contexts. They need none of the hub's flags. They\n" +
-			"refuse a context that ~/.kube/config has, too, and do not read the files in .hub, which may be part of a checkout.\n\n" +
+			"kubectl and the other commands of this program find the hub and its remotes, by their contexts, in the kubeconfig that\n" +
+			"dev writes: export KUBECONFIG as it says. The commands need none of the hub's flags.\n\n" +
 			"With --config the hub uses the modules' configuration and the flags of a file, except the flags for the hub's\n" +
 			"cluster, its addresses and its identity. The hub may connect to this machine, where its remotes are: a\n" +
 			"deny-cidr that covers loopback is an error.\n\n" +
@@ -135,9 +133,6 @@ func (p Program) downCommand(o *options) *cobra.Command {
 // up runs a demo in the foreground, or in the background for another dev.
 func (p Program) up(ctx context.Context, o options) error {
 	t := output.NewTerminal(nil, p.Stdout, p.Stderr)
-	if o.report != "" {
-		t = reportTo(o.report)
-	}
 	d := &demo{options: o, program: p, terminal: t}
 	return report(t, d.run(ctx))
 }
@@ -162,7 +157,7 @@ type options struct {
 	verbose, detach bool
 	rehearse        bool
 	exitAfterReady  bool
-	report          string // how to write to the dev in the foreground; empty unless there is one
+	background      bool // it was started with --detach
 }
 
 // maxClusters is as many as get names; a machine gives up before.
@@ -171,7 +166,9 @@ const maxClusters = 99
 // maxReplicas is more than a machine needs to show how replicas share Clusters.
 const maxReplicas = 9
 
-const defaultDataDir = access.DevDir
+const defaultDataDir = ".hub"
+
+const backgroundFlag = "background"
 
 func (o *options) bind(cmd *cobra.Command) {
 	cmd.PersistentFlags().StringVar(&o.dataDir, "data-dir", defaultDataDir,
@@ -196,8 +193,8 @@ func (o *options) bind(cmd *cobra.Command) {
 	set.BoolVar(&o.detach, "detach", false, "Leave everything running in the background; dev down stops it (default false)")
 	set.BoolVar(&o.rehearse, "rehearse", false, "Rehearse the hub once the remotes are Ready (default false)")
 	set.BoolVar(&o.exitAfterReady, "exit-after-ready", false, "Stop everything once all remotes are Ready (default false)")
-	set.StringVar(&o.report, "report", "", "Set by --detach for the process in the background")
-	_ = set.MarkHidden("report") // It fails for unknown flags only.
+	set.BoolVar(&o.background, backgroundFlag, false, "Set by --detach for the process in the background")
+	_ = set.MarkHidden(backgroundFlag) // It fails for unknown flags only.
 }
 
 func (o *options) validate(set *pflag.FlagSet) error {

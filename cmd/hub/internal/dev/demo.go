@@ -121,14 +121,16 @@ func (d *demo) openLog() (w io.Writer, err error) {
 }
 
 func (d *demo) stay(ctx context.Context) error {
-	if err := d.folder.sign(true); err != nil {
-		return fmt.Errorf("sign the data folder: %w", err)
-	}
-	if d.report != "" {
+	if d.background {
 		d.terminal.Say(output.Rest(), "running in the background; %s dev down%s stops everything", self(d.program.Name), d.dataDirFlag())
-		closeReport(d.terminal)
+		if err := leaveStreams(d.terminal, d.folder.path(logFile)); err != nil {
+			return fmt.Errorf("leave the terminal: %w", err)
+		}
 	} else {
 		d.terminal.Say(output.Rest(), "running; Ctrl-C stops everything")
+	}
+	if err := d.folder.sign(true); err != nil {
+		return fmt.Errorf("sign the data folder: %w", err)
 	}
 	select {
 	case <-ctx.Done():

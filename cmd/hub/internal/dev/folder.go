@@ -5,21 +5,19 @@ package dev
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
-
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 )
 
 // Names in the data folder.
 const (
-	lockFile       = access.LockFile
-	kubeconfigFile = access.KubeconfigFile
+	lockFile       = "dev.lock"
+	kubeconfigFile = "kubeconfig"
 	logFile        = "hub.log"
+	ignoreFile     = ".gitignore"          // The folder has keys of administrators.
 	accountFile    = "replicas.kubeconfig" // of the account of the hub, for its replicas
 	fleetDir       = "fleet"
 )
@@ -28,8 +26,6 @@ const (
 type folder struct {
 	dir  string
 	lock *os.File
-	// record is how other commands find this dev.
-	record io.Closer
 }
 
 const advice = "choose another folder with --data-dir"
@@ -61,7 +57,7 @@ func claim(dir string) (*folder, error) {
 		return nil, errors.Join(fmt.Errorf("lock the data folder: %w; %s", err, advice), lock.Close())
 	}
 	f := &folder{dir: dir, lock: lock}
-	if err := errors.Join(lock.Truncate(0), f.sign(false), f.clear()); err != nil {
+	if err := errors.Join(lock.Truncate(0), f.sign(false), f.clear(), f.writeNew(ignoreFile, []byte("*\n"))); err != nil {
 		return nil, errors.Join(fmt.Errorf("claim the data folder: %w", err), lock.Close())
 	}
 	return f, nil
@@ -85,15 +81,12 @@ func (f *folder) path(name string) string { return filepath.Join(f.dir, name) }
 // clear leaves the hub's log.
 func (f *folder) clear() error {
 	return errors.Join(os.RemoveAll(f.path(fleetDir)), os.RemoveAll(f.path(natsDir)), os.RemoveAll(f.path(kubeconfigFile)),
-		os.RemoveAll(f.path(accountFile)), access.RemoveDev(f.dir))
+		os.RemoveAll(f.path(accountFile)), os.RemoveAll(f.path(ignoreFile)))
 }
 
 // release removes the files, and the folder if it is empty then. The log stays if it is still needed.
 func (f *folder) release(keepLog bool) error {
 	err := f.clear()
-	if f.record != nil {
-		err = errors.Join(err, f.record.Close())
-	}
 	if !keepLog {
 		err = errors.Join(err, os.RemoveAll(f.path(logFile)))
 	}
@@ -131,7 +124,15 @@ func readSignature(dir string) signature {
 	return signature{pid: pid, ready: strings.TrimSpace(rest) == readyWord}
 }
 
-func held(dir string) bool { return access.DevHeld(dir) }
+// held reports whether a process holds the folder.
+func held(dir string) bool {
+	lock, err := openNoLink(filepath.Join(dir, lockFile), os.O_RDONLY)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = lock.Close() }()
+	return errors.Is(syscall.Flock(int(lock.Fd()), syscall.LOCK_SH|syscall.LOCK_NB), syscall.EWOULDBLOCK)
+}
 
 // holder returns nil if there is none. The process id in the file may be unrelated by now; but if the folder is still
 // held after the handle was taken, then the handle is the holder's.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
@@ -52,7 +53,7 @@ func TestFolder_RemovesItsFilesOnly(t *testing.T) {
 		write(t, filepath.Join(dir, name))
 	}
 	f := mustClaim(t, dir) // The leftovers of a dev that was killed.
-	expectFiles(t, dir, lockFile, logFile, "mine.txt")
+	expectFiles(t, dir, ignoreFile, lockFile, logFile, "mine.txt")
 	must(t, f.release(true))
 	expectFiles(t, dir, logFile, "mine.txt")
 	must(t, mustClaim(t, dir).release(false))
@@ -65,7 +66,7 @@ func TestDown_RemovesLeftovers(t *testing.T) {
 	write(t, filepath.Join(dir, lockFile))
 	write(t, filepath.Join(dir, kubeconfigFile))
 	var out strings.Builder
-	must(t, down(t.Context(), dir, output.NewPipes(&out, &out, false)))
+	must(t, down(t.Context(), dir, output.NewTerminal(nil, &out, &out)))
 	if got, want := out.String(), "ok nothing runs in "+dir+"\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -107,12 +108,35 @@ func TestClaim_Links(t *testing.T) {
 	}
 }
 
+// A lock is held only while a process holds it: neither a file that cannot be locked, nor a link to a held lock, is held.
+func TestHeld(t *testing.T) {
+	t.Parallel()
+	f := mustClaim(t, t.TempDir())
+	for what, makeLock := range map[string]func(path string) error{
+		"a link to a lock that is held":   func(path string) error { return os.Symlink(f.path(lockFile), path) },
+		"a device, whose lock is refused": func(path string) error { return os.Symlink("/dev/tty", path) },
+		"a pipe":                          func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"a folder":                        func(path string) error { return os.Mkdir(path, 0o700) },
+		"a file without a holder":         func(path string) error { return os.WriteFile(path, nil, 0o600) },
+	} {
+		dir := t.TempDir()
+		must(t, makeLock(filepath.Join(dir, lockFile)))
+		if held(dir) {
+			t.Errorf("%s is reported as held", what)
+		}
+	}
+	if !held(f.dir) {
+		t.Error("a held lock is not reported as held")
+	}
+	must(t, f.release(false))
+}
+
 // down does not change a folder that dev has not used.
 func TestDown_LeavesOthersAlone(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, kubeconfigFile))
-	must(t, down(t.Context(), dir, output.NewPipes(io.Discard, io.Discard, false)))
+	must(t, down(t.Context(), dir, output.NewTerminal(nil, io.Discard, io.Discard)))
 	expectFiles(t, dir, kubeconfigFile)
 }
 

@@ -79,6 +79,5 @@ func (d *demo) printTable(ctx context.Context) error {
 		return fmt.Errorf("read the table of Clusters: %w", err)
 	}
 	d.terminal.Text("")
-	var tables output.Tables
-	return tables.Print(d.terminal.Out, &table, false)
+	return output.PrintTable(d.terminal.Out, &table, false)
 }

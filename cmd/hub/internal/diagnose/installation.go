@@ -79,16 +79,16 @@ func (i Installation) server(ctx context.Context, r *Report) bool {
 
 func (i Installation) crd(ctx context.Context, r *Report) bool {
 	const advice = project.InstallCRD
-	if rules, err := ReadCRD(ctx, i.Hub, SyncRuleResource); apierrors.IsNotFound(err) || err == nil && !rules.Fresh {
+	if _, isFresh, err := readCRD(ctx, i.Hub, syncRuleResource); apierrors.IsNotFound(err) || err == nil && !isFresh {
 		r.warn(checkCRD, advice, "the hub's cluster does not know SyncRules, or with a schema other than the schema of this program")
 	}
-	state, err := ReadCRD(ctx, i.Hub, ClusterResource)
+	served, isFresh, err := readCRD(ctx, i.Hub, clusterResource)
 	switch {
-	case err == nil && state.Fresh:
-		r.ok(checkCRD, "Clusters are served as %s, with the schema of this program", strings.Join(state.Served, ", "))
+	case err == nil && isFresh:
+		r.ok(checkCRD, "Clusters are served as %s, with the schema of this program", strings.Join(served, ", "))
 	case err == nil:
 		r.warn(checkCRD, advice, "Clusters are served as %s, with a schema other than the schema of this program%s",
-			strings.Join(state.Served, ", "), i.missing(ctx))
+			strings.Join(served, ", "), i.missing(ctx))
 	case apierrors.IsNotFound(err):
 		r.fail(checkCRD, advice, "the hub's cluster does not know Cluster objects")
 		return false

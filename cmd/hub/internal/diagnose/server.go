@@ -87,13 +87,6 @@ func clock(off, took time.Duration, r *Report) {
 	}
 }
 
-// CRD describes the CustomResourceDefinition of Clusters in a hub's cluster.
-type CRD struct {
-	Served []string `json:"served"`
-	// Fresh says that the schema is this program's.
-	Fresh bool `json:"fresh"`
-}
-
 type crd struct {
 	Spec struct {
 		Versions []struct {
@@ -104,41 +97,36 @@ type crd struct {
 	} `json:"spec"`
 }
 
-// The resources of ReadCRD.
 const (
-	ClusterResource  = "clusters"
-	SyncRuleResource = "syncrules"
+	clusterResource  = "clusters"
+	syncRuleResource = "syncrules"
 )
 
-// ReadCRD reads the CRD of a resource of the hub. The error matches apierrors.IsNotFound if there is none.
-func ReadCRD(ctx context.Context, hub *access.Cluster, resource string) (CRD, error) {
-	var state CRD
+// readCRD returns which versions of a resource of the hub are served, and whether the schema is this program's. The error matches
+// apierrors.IsNotFound if there is no CRD.
+func readCRD(ctx context.Context, hub *access.Cluster, resource string) (served []string, isFresh bool, err error) {
 	crdName := resource + "." + hubv1.GroupName
 	result := hub.REST.Get().AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"+crdName).
 		SetHeader("Accept", "application/json").Do(ctx)
-	if err := result.Error(); err != nil {
-		return state, fmt.Errorf("read the CRD %s: %w", crdName, err)
-	}
 	data, err := result.Raw()
 	if err != nil {
-		return state, fmt.Errorf("read the CRD %s: %w", crdName, err)
+		return nil, false, fmt.Errorf("read the CRD %s: %w", crdName, result.Error())
 	}
 	var theirs, ours crd
 	if err := json.Unmarshal(data, &theirs); err != nil {
-		return state, fmt.Errorf("read the CRD %s: %w", crdName, err)
+		return nil, false, fmt.Errorf("read the CRD %s: %w", crdName, err)
 	}
 	file, err := config.CRDs.ReadFile("crd/" + hubv1.GroupName + "_" + resource + ".yaml")
 	if err != nil {
-		return state, fmt.Errorf("%w: %w", errNoCRD, err)
+		return nil, false, fmt.Errorf("%w: %w", errNoCRD, err)
 	}
 	if err := yaml.Unmarshal(file, &ours); err != nil {
-		return state, fmt.Errorf("%w: %w", errNoCRD, err)
+		return nil, false, fmt.Errorf("%w: %w", errNoCRD, err)
 	}
 	for _, v := range theirs.Spec.Versions {
 		if v.Served {
-			state.Served = append(state.Served, v.Name)
+			served = append(served, v.Name)
 		}
 	}
-	state.Fresh = reflect.DeepEqual(theirs.Spec.Versions, ours.Spec.Versions)
-	return state, nil
+	return served, reflect.DeepEqual(theirs.Spec.Versions, ours.Spec.Versions), nil
 }

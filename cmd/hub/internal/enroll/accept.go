@@ -100,7 +100,7 @@ func (a *Acceptance) Run(ctx context.Context) error {
 		return err
 	}
 	a.Terminal.Done("the hub accepts the agent with the key %s", a.Key)
-	return r.waitReady(ctx, time.Now(), &stall{since: time.Now()})
+	return r.waitReady(ctx, time.Now())
 }
 
 var errNoToken = errors.New("the file is not the Secret with the token of the hub's account: in the remote, " +

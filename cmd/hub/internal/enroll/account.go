@@ -19,6 +19,7 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 )
 
 // Labels and annotations of the objects of this package.
@@ -40,15 +41,13 @@ type Account struct {
 	// Owner is the hub's id and the name of the Cluster.
 	Owner string
 	Rules []rbacv1.PolicyRule
-	// Renews lets the account request tokens, so that the hub can renew its own.
+	// Renews has the hub renew the token: the hub's account may request tokens for itself and for the account of rehearsals.
 	Renews bool
 	// Aggregates has a second role with all permissions of roles with the label hubv1.LabelAggregateToSync, which the owner of the remote
 	// makes for rules of the module sync.
 	Aggregates bool
-	// Rehearses is for an account that a policy limits to dry runs. Renewer is that of the hub, as namespace/name, which may request
-	// tokens for it; empty for none.
+	// Rehearses is for an account that a policy limits to dry runs.
 	Rehearses bool
-	Renewer   string
 }
 
 // Words of RBAC.
@@ -58,6 +57,11 @@ const (
 )
 
 func accountName(cluster string) string { return "clusterfx-" + cluster }
+
+// rehearsing is the account of rehearsals beside one of the hub, and rehearsalOf its owner: none may revoke the tokens of the other.
+func rehearsing(account string) string { return account + "-rehearsal" }
+
+func rehearsalOf(owner string) string { return owner + "/rehearsal" }
 
 func ownerOf(hubID, cluster string) string { return hubID + "/" + cluster }
 
@@ -71,59 +75,36 @@ func (a Account) meta(namespace string) metav1.ObjectMeta {
 
 // objects are in the order of their creation.
 func (a Account) objects() []client.Object {
-	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: a.Namespace, Name: a.Name}}
-	kind := func(kind string) metav1.TypeMeta {
-		return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind}
+	own, account := a.meta(a.Namespace), roles.Account(a.Namespace, a.Name)
+	if a.Rehearses {
+		return roles.DryRunOnly(own, a.Rules)
 	}
-	all := []client.Object{
-		&corev1.ServiceAccount{
-			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"},
-			ObjectMeta: a.meta(a.Namespace),
-		},
-		&rbacv1.ClusterRole{TypeMeta: kind("ClusterRole"), ObjectMeta: a.meta(""), Rules: a.Rules},
-		&rbacv1.ClusterRoleBinding{
-			TypeMeta: kind("ClusterRoleBinding"), ObjectMeta: a.meta(""), Subjects: subjects,
-			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: a.Name},
-		},
-	}
-	if a.Aggregates {
-		all = append(all, a.aggregated(subjects)...)
-	}
-	renews := []rbacv1.PolicyRule{{
-		APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, ResourceNames: []string{a.Name}, Verbs: []string{verbCreate},
-	}}
-	switch {
-	case a.Rehearses:
-		return a.rehearsal(all, renews)
-	case !a.Renews:
-		return all
-	}
-	return append(
-		all,
-		&rbacv1.Role{TypeMeta: kind("Role"), ObjectMeta: a.meta(a.Namespace), Rules: renews},
-		&rbacv1.RoleBinding{
-			TypeMeta: kind("RoleBinding"), ObjectMeta: a.meta(a.Namespace), Subjects: subjects,
-			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: a.Name},
-		},
+	all := append(
+		[]client.Object{&corev1.ServiceAccount{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}, ObjectMeta: own}},
+		roles.Bound(a.meta(""), a.Rules, account)...,
 	)
+	if a.Aggregates {
+		all = append(all, a.aggregated(account)...)
+	}
+	if a.Renews {
+		all = append(all, roles.Bound(own, []rbacv1.PolicyRule{{
+			APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, ResourceNames: []string{a.Name, rehearsing(a.Name)}, Verbs: []string{verbCreate},
+		}}, account)...)
+	}
+	return all
 }
 
 // aggregated has a name of its own: rules in an aggregated role are lost.
-func (a Account) aggregated(subjects []rbacv1.Subject) []client.Object {
+func (a Account) aggregated(account rbacv1.Subject) []client.Object {
 	meta := a.meta("")
 	meta.Name += "-sync"
-	kind := func(kind string) metav1.TypeMeta {
-		return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind}
-	}
-	return []client.Object{
-		&rbacv1.ClusterRole{TypeMeta: kind("ClusterRole"), ObjectMeta: meta, AggregationRule: &rbacv1.AggregationRule{
+	all := roles.Bound(meta, nil, account)
+	if role, ok := all[0].(*rbacv1.ClusterRole); ok {
+		role.AggregationRule = &rbacv1.AggregationRule{
 			ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{hubv1.LabelAggregateToSync: "true"}}},
-		}},
-		&rbacv1.ClusterRoleBinding{
-			TypeMeta: kind("ClusterRoleBinding"), ObjectMeta: meta, Subjects: subjects,
-			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name},
-		},
+		}
 	}
+	return all
 }
 
 func (a Account) rights() []access.Right {
@@ -254,12 +235,9 @@ func (a Account) check(remote *access.Cluster, found client.Object, what string)
 
 // remove reports what it deletes.
 func (a Account) remove(ctx context.Context, remote *access.Cluster) ([]string, error) {
-	var removed []string
 	var errs []error
-	a.Renews, a.Aggregates = true, !a.Rehearses // The account may have the roles for these.
-	if a.Rehearses {
-		a.Renewer = a.Namespace + "/" + a.Name // The name of the subject does not matter.
-	}
+	removed, bad := a.revoke(ctx, remote, "")
+	a.Renews, a.Aggregates = true, true                // The account may have the roles for these.
 	for _, one := range slices.Backward(a.objects()) { // the permissions go before the user
 		what := nameOf(one)
 		err := remote.Get(ctx, client.ObjectKeyFromObject(one), one)
@@ -276,8 +254,7 @@ func (a Account) remove(ctx context.Context, remote *access.Cluster) ([]string, 
 			errs = append(errs, remote.Explain(fmt.Errorf("delete %s: %w", what, err)))
 		}
 	}
-	anchors, err := a.revoke(ctx, remote, "")
-	return append(removed, anchors...), errors.Join(append(errs, err)...)
+	return removed, errors.Join(append(errs, bad)...)
 }
 
 func nameOf(o client.Object) string {

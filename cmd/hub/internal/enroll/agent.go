@@ -6,9 +6,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/url"
 	"os"
@@ -19,7 +17,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -59,23 +56,18 @@ func (a *Agent) objects(owner, hubKey, server string, makesKey bool) ([]client.O
 		manifests += "\n---\n" + string(config.AgentKey)
 	}
 	image := cmp.Or(a.Image, "ghcr.io/clusterfx/hub:latest")
-	decoder := utilyaml.NewYAMLToJSONDecoder(strings.NewReader(strings.NewReplacer(
+	objects, err := access.Objects([]byte(strings.NewReplacer(
 		"namespace: clusterfx-agent", "namespace: "+strconv.Quote(a.Namespace),
 		"image: ghcr.io/clusterfx/hub:latest", "image: "+strconv.Quote(image),
 		"--hub=wss://hub.example.com", strconv.Quote("--hub="+a.Hub),
 		"--hub-key=sha256:"+strings.Repeat("0", sha256.Size*2), strconv.Quote("--hub-key="+hubKey),
 		"--to=kubernetes.default.svc:443", strconv.Quote("--to="+to),
 	).Replace(manifests)))
+	if err != nil {
+		return nil, fmt.Errorf("the manifests of the agent: %w", err)
+	}
 	var all []client.Object
-	for {
-		object := &unstructured.Unstructured{}
-		err := decoder.Decode(&object.Object)
-		if errors.Is(err, io.EOF) {
-			return all, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read the manifests of the agent: %w", err)
-		}
+	for _, object := range objects {
 		if object.GetKind() == "Namespace" {
 			object.SetName(a.Namespace)
 		}
@@ -85,6 +77,7 @@ func (a *Agent) objects(owner, hubKey, server string, makesKey bool) ([]client.O
 		object.SetAnnotations(map[string]string{annotationOwner: owner})
 		all = append(all, object)
 	}
+	return all, nil
 }
 
 func hostPort(server string) (string, error) {

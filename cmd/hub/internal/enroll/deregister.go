@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -46,23 +47,27 @@ func (d *Deregistration) Prepare(ctx context.Context) error {
 	case !apierrors.IsNotFound(err):
 		return d.Hub.Explain(err)
 	}
-	if d.record, err = readRecord(ctx, d.Hub, key); err != nil {
+	owner := ownerOf(hubID, d.Name)
+	if d.record, err = d.recordOf(ctx, key, owner); err != nil {
 		return err
-	}
-	if d.record != nil && d.record.account.Owner != ownerOf(hubID, d.Name) {
-		d.record = nil // It belongs to another Cluster.
 	}
 	rehearsal := client.ObjectKey{Namespace: roles.RehearsalNamespace, Name: d.Name}
-	if d.rehearsal, err = readRecord(ctx, d.Hub, rehearsal); err != nil && !apierrors.IsForbidden(err) {
+	if d.rehearsal, err = d.recordOf(ctx, rehearsal, rehearsalOf(owner)); err != nil && !apierrors.IsForbidden(err) {
 		return err
-	}
-	if d.rehearsal != nil && d.rehearsal.account.Owner != ownerOf(hubID, d.Name) {
-		d.rehearsal = nil
 	}
 	if d.cluster == nil && d.record == nil {
 		return fmt.Errorf("there is no Cluster %s in %s, and nothing that register has made for it", d.Name, d.Hub.What)
 	}
 	return d.checkRemote(ctx)
+}
+
+// recordOf returns nil for a Secret of another Cluster.
+func (d *Deregistration) recordOf(ctx context.Context, key client.ObjectKey, owner string) (*record, error) {
+	found, err := readRecord(ctx, d.Hub, key)
+	if found != nil && found.account.Owner != owner {
+		found = nil
+	}
+	return found, err
 }
 
 // checkRemote fails if the context leads elsewhere. A remote is required unless it has no account, or Force is set.
@@ -127,50 +132,39 @@ func (d *Deregistration) Run(ctx context.Context) error {
 	if err := d.removeCluster(ctx); err != nil {
 		return err
 	}
-	if d.Remote != nil {
-		removed, err := d.removeFromRemote(ctx)
-		for _, one := range removed {
-			d.Terminal.Done("%s is deleted in the remote", one)
-		}
-		if err != nil {
+	for _, of := range d.accounts() {
+		if err := d.removeAccount(ctx, of); err != nil {
 			return err
 		}
 	}
-	if err := d.removeRehearsal(ctx); err != nil || d.record == nil {
-		return err
-	}
-	return d.remove(ctx, &d.record.secret)
+	return nil
 }
 
-func (d *Deregistration) removeFromRemote(ctx context.Context) (removed []string, err error) {
-	removed, err = d.record.account.remove(ctx, d.Remote)
-	namespace := d.record.secret.Annotations[annotationAgent]
-	if namespace == "" {
-		return removed, err
-	}
-	agent := Agent{Namespace: namespace}
-	if bad := agent.remove(ctx, d.Remote, d.record.account.Owner); bad != nil {
-		return removed, errors.Join(err, bad)
-	}
-	return append(removed, "the agent with the namespace "+namespace), err
+// accounts are that of rehearsals and that of the hub, if they are there.
+func (d *Deregistration) accounts() []*record {
+	return slices.DeleteFunc([]*record{d.rehearsal, d.record}, func(of *record) bool { return of == nil })
 }
 
-func (d *Deregistration) removeRehearsal(ctx context.Context) error {
-	if d.rehearsal == nil {
-		return nil
-	}
+// removeAccount deletes an account in the remote, and last the Secret that says where it is.
+func (d *Deregistration) removeAccount(ctx context.Context, of *record) error {
 	if d.Remote == nil {
-		d.Terminal.Warn("the account %s/%s for rehearsals stays in the remote", d.rehearsal.account.Namespace, d.rehearsal.account.Name)
-		return d.remove(ctx, &d.rehearsal.secret)
+		return d.remove(ctx, &of.secret)
 	}
-	removed, err := d.rehearsal.account.remove(ctx, d.Remote)
+	removed, err := of.account.remove(ctx, d.Remote)
+	if namespace := of.secret.Annotations[annotationAgent]; namespace != "" {
+		agent := Agent{Namespace: namespace}
+		bad := agent.remove(ctx, d.Remote, of.account.Owner)
+		if err = errors.Join(err, bad); bad == nil {
+			removed = append(removed, "the agent with the namespace "+namespace)
+		}
+	}
 	for _, one := range removed {
 		d.Terminal.Done("%s is deleted in the remote", one)
 	}
 	if err != nil {
 		return err
 	}
-	return d.remove(ctx, &d.rehearsal.secret)
+	return d.remove(ctx, &of.secret)
 }
 
 // Plan prints the objects that Run deletes.
@@ -183,23 +177,27 @@ func (d *Deregistration) Plan() {
 	if d.cluster != nil {
 		t.Text("  delete cluster.%s/%s, which has the modules clean up in the remote", hubv1.GroupName, d.Name)
 	}
-	if d.record == nil {
-		return
-	}
-	if d.Remote != nil {
-		t.Text("In %s, %s:", d.Remote.What, d.Remote.Config.Host)
-		for _, o := range d.record.account.objects() {
-			t.Text("  delete %s", nameOf(o))
+	for _, of := range d.accounts() {
+		if d.Remote == nil {
+			t.Warn("the account %s/%s, its role and its tokens stay in the remote", of.account.Namespace, of.account.Name)
+		} else {
+			d.planRemote(of)
 		}
-		t.Text("  delete its tokens")
-		if namespace := d.record.secret.Annotations[annotationAgent]; namespace != "" {
-			t.Text("  delete namespace %s with the agent", namespace)
-		}
-	} else {
-		t.Warn("the account %s/%s, its role and its tokens stay in the remote", d.record.account.Namespace, d.record.account.Name)
+		t.Text("In %s:", d.Hub.What)
+		t.Text("  delete %s", nameOf(&of.secret))
 	}
-	t.Text("In %s:", d.Hub.What)
-	t.Text("  delete secret %s/%s", d.Namespace, d.record.secret.Name)
+}
+
+func (d *Deregistration) planRemote(of *record) {
+	t := d.Terminal
+	t.Text("In %s, %s:", d.Remote.What, d.Remote.Config.Host)
+	for _, o := range of.account.objects() {
+		t.Text("  delete %s", nameOf(o))
+	}
+	t.Text("  delete its tokens")
+	if namespace := of.secret.Annotations[annotationAgent]; namespace != "" {
+		t.Text("  delete namespace %s with the agent", namespace)
+	}
 }
 
 // announce keeps the limit of the fleet from holding the removal by a person.

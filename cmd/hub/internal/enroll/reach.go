@@ -18,7 +18,7 @@ import (
 const perRequest = 15 * time.Second
 
 // Reach connects to the remote of a Cluster with its Secret, as the hub does. The caller must call the function that it returns.
-func (p Place) Reach(ctx context.Context, c *hubv1.Cluster, policy kubeconfig.Policy, userAgent string) (*access.Cluster, func(), error) {
+func (p Place) Reach(ctx context.Context, c *hubv1.Cluster, policy kubeconfig.Policy) (*access.Cluster, func(), error) {
 	if c.Spec.Via == hubv1.ViaTunnel {
 		return nil, nil, fmt.Errorf("only the hub reaches the remote of Cluster %s, through its tunnel: use kubectl in a context of the remote", c.Name)
 	}
@@ -36,7 +36,7 @@ func (p Place) Reach(ctx context.Context, c *hubv1.Cluster, policy kubeconfig.Po
 		return nil, nil, fmt.Errorf("use Secret %s: %w", key, err)
 	}
 	config := kubeconfig.RESTConfig(connection.Endpoint, transport)
-	config.UserAgent, config.Timeout = userAgent, perRequest
+	config.UserAgent, config.Timeout = access.UserAgent(), perRequest
 	remote, err := access.NewRemote("remote "+c.Name, config, connection.Credential)
 	if err != nil {
 		transport.Close()

@@ -16,9 +16,9 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 )
 
-// waitReady prints the reason while the Cluster is not Ready. It fails at once for one that waiting does not change,
-// and after a short wait if that is older than the new credentials.
-func (r *Registration) waitReady(ctx context.Context, begin time.Time, stalled *stall) error {
+// waitReady prints the reason while the Cluster is not Ready. It fails at once for a new one that waiting does not change; what a hub
+// reports of a known one may be about the credentials of before.
+func (r *Registration) waitReady(ctx context.Context, begin time.Time) error {
 	if r.Timeout == 0 {
 		return nil
 	}
@@ -26,75 +26,33 @@ func (r *Registration) waitReady(ctx context.Context, begin time.Time, stalled *
 	defer cancel()
 	last := ""
 	err := access.Poll(ctx, pollPeriod, func() (bool, error) {
-		now, err := reportOf(ctx, r.Hub, r.Name)
-		if err != nil {
-			return false, err
+		var cluster hubv1.Cluster
+		if err := r.Hub.Get(ctx, client.ObjectKey{Name: r.Name}, &cluster); err != nil {
+			return false, r.Hub.Explain(err)
 		}
-		ready := now.ready.Status == metav1.ConditionTrue
-		if now.text() != last {
-			if last = now.text(); !ready {
+		all := cluster.Status.Conditions
+		ready := meta.FindStatusCondition(all, hubv1.ConditionReady)
+		if ready == nil || cluster.Status.ObservedGeneration != cluster.Generation {
+			all, ready = nil, &metav1.Condition{Reason: hubv1.ReasonPending, Message: "Waiting for the hub"}
+		}
+		isReady := ready.Status == metav1.ConditionTrue
+		if text := ready.Reason + ": " + ready.Message; text != last {
+			if last = text; !isReady {
 				r.Terminal.Step("%s", last)
 			}
 		}
-		return ready, stalled.ends(now)
+		if r.known == nil && meta.IsStatusConditionTrue(all, hubv1.ConditionStalled) {
+			return false, errStalled
+		}
+		return isReady, nil
 	})
 	switch {
 	case errors.Is(err, errStalled):
 		return fmt.Errorf("%w: %s", err, access.WithAdvice(last, "then run the same command again"))
-	case errors.Is(err, errUnchanged):
-		return fmt.Errorf("%w %s", err, access.WithAdvice(last, "then run the same command again; run it again, too, if the hub was away"))
 	case errors.Is(err, ErrNotReady):
 		return fmt.Errorf("%w after %s: %s", err, r.Timeout, access.WithAdvice(last, "hub check "+r.Name+" looks for the cause"))
 	case err == nil:
 		r.Terminal.Done("the Cluster is Ready after %s", time.Since(begin).Round(100*time.Millisecond))
 	}
 	return err
-}
-
-type report struct {
-	ready metav1.Condition
-	// stalled: it takes a change of the Cluster, its Secret, the remote or the hub.
-	stalled bool
-}
-
-func (r report) text() string { return r.ready.Reason + ": " + r.ready.Message }
-
-func reportOf(ctx context.Context, hub *access.Cluster, name string) (report, error) {
-	var cluster hubv1.Cluster
-	pending := report{ready: metav1.Condition{Status: metav1.ConditionUnknown, Reason: hubv1.ReasonPending, Message: "Waiting for the hub"}}
-	if err := hub.Get(ctx, client.ObjectKey{Name: name}, &cluster); err != nil {
-		return pending, hub.Explain(err)
-	}
-	ready := meta.FindStatusCondition(cluster.Status.Conditions, hubv1.ConditionReady)
-	if ready == nil || cluster.Status.ObservedGeneration != cluster.Generation {
-		return pending, nil
-	}
-	return report{ready: *ready, stalled: meta.IsStatusConditionTrue(cluster.Status.Conditions, hubv1.ConditionStalled)}, nil
-}
-
-// stall tells a report on the new credentials from one on the previous.
-type stall struct {
-	// before is the report at the time since, when the credentials were written; empty for a new Cluster.
-	before report
-	since  time.Time
-}
-
-// judgement is how long a hub takes to judge new credentials. It writes nothing if the result is the same, so its
-// report looks like that of a hub that is down.
-const judgement = 10 * time.Second
-
-// ends returns nil while waiting helps, errStalled for the new credentials, errUnchanged if it may be the previous.
-func (s *stall) ends(now report) error {
-	if s.before.stalled && now.text() != s.before.text() {
-		s.before = report{} // The hub has judged.
-	}
-	switch {
-	case !now.stalled:
-		return nil
-	case !s.before.stalled:
-		return errStalled
-	case time.Since(s.since) >= judgement:
-		return errUnchanged
-	}
-	return nil
 }

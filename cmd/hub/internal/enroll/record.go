@@ -100,9 +100,9 @@ func readRecord(ctx context.Context, hub *access.Cluster, key client.ObjectKey) 
 func accountIn(secret *corev1.Secret) (Account, bool) {
 	namespace, name, ok := strings.Cut(secret.Annotations[annotationAccount], "/")
 	_, renews := secret.Annotations[hubv1.AnnotationRenewToken]
-	rehearses := secret.Namespace == roles.RehearsalNamespace
 	return Account{
-		Namespace: namespace, Name: name, Owner: secret.Annotations[annotationOwner], Renews: renews, Aggregates: !rehearses, Rehearses: rehearses,
+		Namespace: namespace, Name: name, Owner: secret.Annotations[annotationOwner], Renews: renews, Aggregates: true,
+		Rehearses: secret.Namespace == roles.RehearsalNamespace,
 	}, ok
 }
 
@@ -139,7 +139,7 @@ func (a Account) put(secret *corev1.Secret, made token) {
 	if made.anchor != "" {
 		metav1.SetMetaDataAnnotation(&secret.ObjectMeta, annotationAnchor, made.anchor)
 	}
-	if a.Renews || a.Renewer != "" {
+	if a.Renews {
 		metav1.SetMetaDataAnnotation(&secret.ObjectMeta, hubv1.AnnotationRenewToken, a.Namespace+"/"+a.Name)
 	} else {
 		delete(secret.Annotations, hubv1.AnnotationRenewToken)

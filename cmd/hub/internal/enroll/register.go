@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -57,9 +58,9 @@ type Registration struct {
 	// Policy is what the hub's flags are known to allow.
 	Policy kubeconfig.Policy
 
-	endpoint     *clientcmdapi.Cluster
-	hubNamespace string         // of the hub's own Secret, in a rehearsal
-	known        *hubv1.Cluster // the existing Cluster with this name, or nil
+	endpoint *clientcmdapi.Cluster
+	renews   *corev1.Secret // of the account by which the hub renews the token of a rehearsal; nil for none
+	known    *hubv1.Cluster // the existing Cluster with this name, or nil
 }
 
 const placeholder = "put-the-token-of-the-service-account-here"
@@ -69,9 +70,6 @@ var ErrNotReady = errors.New("the Cluster is not Ready")
 
 // errStalled ends a wait that cannot succeed.
 var errStalled = fmt.Errorf("%w, and waiting does not change that", ErrNotReady)
-
-// errUnchanged: the report is still that from before the new credentials. The hub may be away.
-var errUnchanged = fmt.Errorf("%w; the hub still reports", ErrNotReady)
 
 // Prepare checks whether the remote can be registered, and changes nothing. Other methods need it.
 func (r *Registration) Prepare(ctx context.Context) error {
@@ -87,12 +85,12 @@ func (r *Registration) Prepare(ctx context.Context) error {
 		r.Account.Name = accountName(r.Name)
 	}
 	r.Account.Owner = ownerOf(hubID, r.Name)
+	r.Account.Renews, r.Account.Aggregates = r.Token == Requested, true
 	if r.Rehearsal {
 		if err := r.prepareRehearsal(ctx); err != nil {
 			return err
 		}
 	}
-	r.Account.Renews, r.Account.Aggregates = r.Token == Requested && !r.Rehearsal, !r.Rehearsal
 	warning, err := judge(r.secretFor(token{value: placeholder}).Data, OptionsOf(r.clusterFor().Spec), r.Policy)
 	if err != nil {
 		return err
@@ -276,20 +274,23 @@ func (r *Registration) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var before report
-	if r.known != nil {
-		if before, err = reportOf(ctx, r.Hub, r.Name); err != nil {
+	if r.Rehearsal {
+		if err := r.admitRehearsal(ctx, made); err != nil {
 			return err
 		}
 	}
 	secret := r.secretFor(made)
-	if r.Rehearsal {
-		return r.finishRehearsal(ctx, secret, made)
-	}
 	if err := putSecret(ctx, r.Hub, secret); err != nil {
 		return err
 	}
 	r.Terminal.Done("its token is in %s of the hub%s", nameOf(secret), ending(made))
+	if r.Rehearsal {
+		if err := r.markRehearsal(ctx); err != nil {
+			return err
+		}
+		_, err := r.Account.revoke(ctx, r.Remote, made.anchor)
+		return err
+	}
 	if err := r.Hub.Create(ctx, r.clusterFor(), fieldOwner); err != nil && !apierrors.IsAlreadyExists(err) {
 		return r.Hub.Explain(wrap("create Cluster "+r.Name, err))
 	}
@@ -298,7 +299,7 @@ func (r *Registration) Run(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := r.waitReady(ctx, begin, &stall{before: before, since: time.Now()}); err != nil {
+	if err := r.waitReady(ctx, begin); err != nil {
 		return err
 	}
 	if r.Timeout == 0 {

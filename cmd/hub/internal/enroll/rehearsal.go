@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -15,7 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -37,46 +35,21 @@ func policyRules() []rbacv1.PolicyRule {
 	}
 }
 
-// rehearsal adds what such an account has beside a ClusterRole: itself, the hub that renews its token, and before all, since objects are
-// deleted backward, its policy.
-func (a Account) rehearsal(all []client.Object, renews []rbacv1.PolicyRule) []client.Object {
-	kind := func(kind string) metav1.TypeMeta {
-		return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind}
-	}
-	binding := func(meta metav1.ObjectMeta, namespace, name string) client.Object {
-		return &rbacv1.RoleBinding{
-			TypeMeta: kind("RoleBinding"), ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name},
-			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}},
-		}
-	}
-	own := a.meta(a.Namespace)
-	all = append(
-		append(roles.DryRunOnly(a.meta(""), a.Namespace, a.Name), all...),
-		&rbacv1.Role{TypeMeta: kind("Role"), ObjectMeta: own, Rules: []rbacv1.PolicyRule{roles.OwnAccount(a.Name)}},
-		binding(own, a.Namespace, a.Name),
-	)
-	if namespace, name, found := strings.Cut(a.Renewer, "/"); found {
-		renewal := a.meta(a.Namespace)
-		renewal.Name += "-renewal"
-		all = append(all, &rbacv1.Role{TypeMeta: kind("Role"), ObjectMeta: renewal, Rules: renews}, binding(renewal, namespace, name))
-	}
-	return all
-}
-
-// prepareRehearsal completes the account, which is the hub's with another name.
+// prepareRehearsal completes the account, which is beside that of the hub.
 func (r *Registration) prepareRehearsal(ctx context.Context) error {
-	r.hubNamespace = r.Namespace
-	r.Namespace, r.Account.Rehearses = roles.RehearsalNamespace, true
-	r.Account.Name += "-rehearsal"
-	known, err := readRecord(ctx, r.Hub, client.ObjectKey{Namespace: r.hubNamespace, Name: r.Name})
+	hub := client.ObjectKey{Namespace: r.Namespace, Name: r.Name}
+	known, err := readRecord(ctx, r.Hub, hub)
 	if err != nil {
 		return err
 	}
-	if known != nil && known.account.Renews {
-		r.Account.Renewer = known.account.Namespace + "/" + known.account.Name
-		return nil
+	r.Account.Renews = known != nil && known.account.Renews
+	if r.Account.Renews {
+		r.Account.Namespace, r.Account.Name, r.renews = known.account.Namespace, known.account.Name, &known.secret
+	} else {
+		r.Terminal.Warn("the hub cannot renew the token: it has no account in the remote that register made; run this again before the token ends")
 	}
-	r.Terminal.Warn("the hub cannot renew the token: it has no account in the remote that register made; run this again before the token ends")
+	r.Namespace, r.Account.Name, r.Account.Rehearses = roles.RehearsalNamespace, rehearsing(r.Account.Name), true
+	r.Account.Owner = rehearsalOf(r.Account.Owner)
 	return nil
 }
 
@@ -117,8 +90,8 @@ func Aggregated(ctx context.Context, in *access.Cluster) ([]string, error) {
 	return groups, nil
 }
 
-// finishRehearsal stores the Secret once the policy is in force.
-func (r *Registration) finishRehearsal(ctx context.Context, secret *corev1.Secret, made token) error {
+// admitRehearsal returns when the policy is in force, and the namespace of the Secret is there.
+func (r *Registration) admitRehearsal(ctx context.Context, made token) error {
 	if err := r.awaitPolicy(ctx, made); err != nil {
 		return err
 	}
@@ -127,25 +100,17 @@ func (r *Registration) finishRehearsal(ctx context.Context, secret *corev1.Secre
 	if err := r.Hub.Create(ctx, namespace, fieldOwner); err != nil && !apierrors.IsAlreadyExists(err) && !apierrors.IsForbidden(err) {
 		return r.Hub.Explain(wrap("create "+nameOf(namespace), err))
 	}
-	if err := putSecret(ctx, r.Hub, secret); err != nil {
-		return err
-	}
-	r.Terminal.Done("its token is in %s of the hub%s", nameOf(secret), ending(made))
-	if err := r.markRehearsal(ctx); err != nil {
-		return err
-	}
-	_, err := r.Account.revoke(ctx, r.Remote, made.anchor)
-	return err
+	return nil
 }
 
 // markRehearsal has the hub renew the token.
 func (r *Registration) markRehearsal(ctx context.Context) error {
-	if r.Account.Renewer == "" {
+	if r.renews == nil {
 		return nil
 	}
-	of := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: r.hubNamespace, Name: r.Name}}
-	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"true"}}}`, hubv1.AnnotationRehearsal)
-	return r.Hub.Explain(wrap("annotate "+nameOf(of), r.Hub.Patch(ctx, of, client.RawPatch(types.MergePatchType, patch), fieldOwner)))
+	before := r.renews.DeepCopy()
+	metav1.SetMetaDataAnnotation(&r.renews.ObjectMeta, hubv1.AnnotationRehearsal, "true")
+	return r.Hub.Explain(wrap("annotate "+nameOf(r.renews), r.Hub.Patch(ctx, r.renews, client.MergeFrom(before), fieldOwner)))
 }
 
 // policyPatience is for API servers, which take a moment to apply a policy.

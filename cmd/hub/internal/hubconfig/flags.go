@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
@@ -174,12 +176,23 @@ func (f *Flags) bindProcess() {
 		"json, console, or auto: console on a terminal and json elsewhere")
 }
 
-// Complete checks the flags and returns the options of a hub that logs to w.
-func (f *Flags) Complete(w io.Writer) (process.Options, error) {
-	if err := f.readFile(); err != nil {
-		return process.Options{}, err
+// Read reads the configuration file, if there is one, and checks all flags.
+func (f *Flags) Read() error {
+	if f.file != "" {
+		text, err := ReadText(f.file)
+		if err == nil {
+			err = f.parseFile(text)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	if err := f.check(); err != nil {
+	return f.check()
+}
+
+// Complete reads the flags and returns the options of a hub that logs to w.
+func (f *Flags) Complete(w io.Writer) (process.Options, error) {
+	if err := f.Read(); err != nil {
 		return process.Options{}, err
 	}
 	o := f.Options
@@ -195,17 +208,6 @@ func (f *Flags) Complete(w io.Writer) (process.Options, error) {
 	return o, nil
 }
 
-func (f *Flags) readFile() error {
-	if f.file == "" {
-		return nil
-	}
-	text, err := ReadText(f.file)
-	if err != nil {
-		return err
-	}
-	return f.parseFile(text)
-}
-
 // parseFile leaves its errors to check.
 func (f *Flags) parseFile(text []byte) error {
 	c, err := parseConfiguration(f.file, text)
@@ -217,27 +219,12 @@ func (f *Flags) parseFile(text []byte) error {
 	return nil
 }
 
-// ReadFile returns the flags with those of a configuration file, but for names in without, of which unused are in it.
-// An empty path means no file.
-func ReadFile(path string, modules []registry.Module, without []string) (f *Flags, unused []string, err error) {
-	f = Bind(pflag.NewFlagSet("run", pflag.ContinueOnError), modules)
-	f.file = path
-	for _, name := range without {
-		f.set.Lookup(name).Changed = true // setFlags leaves it as it is
+// Overridden returns the flags in the configuration file that the command line has, too.
+func (f *Flags) Overridden() []string {
+	if f.configuration == nil {
+		return nil
 	}
-	if err := f.readFile(); err != nil {
-		return nil, nil, err
-	}
-	for _, name := range without {
-		f.set.Lookup(name).Changed = false
-		if f.configuration == nil {
-			continue
-		}
-		if _, there := f.configuration.Flags[name]; there {
-			unused = append(unused, name)
-		}
-	}
-	return f, unused, f.check()
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(f.configuration.Flags)), func(name string) bool { return !f.set.Changed(name) })
 }
 
 // Report returns an error about the values of flags, with the path of the configuration file where they are from it.
@@ -330,10 +317,7 @@ func (c *connection) find() (*rest.Config, error) {
 			return config, nil
 		}
 	}
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = c.kubeconfig
-	overrides := &clientcmd.ConfigOverrides{CurrentContext: c.context}
-	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
+	return access.Load(c.kubeconfig, &clientcmd.ConfigOverrides{CurrentContext: c.context}).ClientConfig()
 }
 
 // inPod: there may be other replicas.

@@ -5,7 +5,6 @@ package inspect
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -89,13 +88,13 @@ func holdsIn(found *corev1.ConfigMap) (all []Listed, err error) {
 }
 
 // Print writes the holds in force to w; ErrNone for a table without a row.
-func (h *Deletes) Print(ctx context.Context, form output.Form, w io.Writer) error {
+func (h *Deletes) Print(ctx context.Context, format output.Format, w io.Writer) error {
 	all, problem := h.Holds(ctx)
-	if len(all) == 0 && form.Format.Tabular() {
+	if len(all) == 0 && format.Tabular() {
 		return cmp.Or(problem, ErrNone)
 	}
 	list := output.List{
-		Kind: "Hold", Resource: "hold", Wide: []string{"Names"},
+		Kind: "Hold", Wide: []string{"Names"},
 		Columns: []string{"ID", "Module", "Cluster", "Resource", "Deleted", "Waiting", "Allowed", "Age"},
 	}
 	for _, h := range all {
@@ -115,12 +114,12 @@ func (h *Deletes) Print(ctx context.Context, form output.Form, w io.Writer) erro
 			},
 			Fields: map[string]any{
 				"module": h.Module, "group": h.Group, "resource": h.Resource, "cluster": h.Cluster, "fleet": h.Fleet, "cause": h.Cause,
-				"since": h.Since.UTC().Format(time.RFC3339), "deleted": int64(h.Deleted), "waiting": int64(h.More), "names": output.Anys(h.Names),
+				"since": h.Since.UTC().Format(time.RFC3339), "deleted": int64(h.Deleted), "waiting": int64(h.More), "names": append([]string{}, h.Names...),
 				"allowed": int64(h.Granted), "allowedDone": int64(h.Spent),
 			},
 		})
 	}
-	return errors.Join(problem, form.Print(w, list))
+	return errors.Join(problem, format.Print(w, list))
 }
 
 // Allowed is what Allow has allowed.
@@ -157,7 +156,7 @@ func (h *Deletes) allow(ctx context.Context, id string, further int) (Allowed, e
 	if err != nil {
 		return Allowed{}, errors.Join(err, problem)
 	}
-	object, err := h.annotated(ctx, hold, found)
+	object, err := h.annotated(ctx, hold)
 	if err != nil {
 		return Allowed{}, err
 	}
@@ -195,36 +194,25 @@ func pick(all []Listed, id string) (*Listed, error) {
 	return nil, fmt.Errorf("%s: %w; there are %s", id, errNotInForce, strings.Join(ids, ", "))
 }
 
-func (h *Deletes) annotated(ctx context.Context, hold *Listed, found *corev1.ConfigMap) (client.Object, error) {
-	if hold.Fleet || hold.Cluster == "" {
-		return found, nil
-	}
-	object := &metav1.PartialObjectMetadata{}
+// annotated reads the object whose annotation allows deletes of a hold.
+func (h *Deletes) annotated(ctx context.Context, hold *Listed) (*metav1.PartialObjectMetadata, error) {
+	object, key := &metav1.PartialObjectMetadata{}, client.ObjectKey{Name: hold.Cluster}
 	object.SetGroupVersionKind(hubv1.GroupVersion.WithKind("Cluster"))
-	if err := h.Cluster.Get(ctx, client.ObjectKey{Name: hold.Cluster}, object); err != nil {
-		return nil, h.Cluster.Explain(fmt.Errorf("read the Cluster %s: %w", hold.Cluster, err))
+	if hold.Fleet || hold.Cluster == "" {
+		object.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+		key = client.ObjectKey{Namespace: h.Namespace, Name: cluster.HoldsName}
+	}
+	if err := h.Cluster.Get(ctx, key, object); err != nil {
+		return nil, h.Cluster.Explain(fmt.Errorf("read the %s %s: %w", object.Kind, key.Name, err))
 	}
 	return object, nil
 }
 
-func (h *Deletes) annotate(ctx context.Context, object client.Object, value string) error {
-	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"resourceVersion": object.GetResourceVersion(),
-		"annotations":     map[string]string{hubv1.AnnotationAllowDeletes: value},
-	}})
-	if err != nil {
-		return err
-	}
-	patch := client.RawPatch(client.Merge.Type(), body)
+func (h *Deletes) annotate(ctx context.Context, object *metav1.PartialObjectMetadata, value string) error {
+	patch := client.MergeFromWithOptions(object.DeepCopy(), client.MergeFromWithOptimisticLock{})
+	metav1.SetMetaDataAnnotation(&object.ObjectMeta, hubv1.AnnotationAllowDeletes, value)
 	if err := h.Cluster.Patch(ctx, object, patch, client.FieldOwner("clusterfx-cli")); err != nil {
-		return h.Cluster.Explain(fmt.Errorf("annotate %s: %w", nameOf(object), err))
+		return h.Cluster.Explain(fmt.Errorf("annotate the %s %s: %w", object.Kind, object.Name, err))
 	}
 	return nil
-}
-
-func nameOf(object client.Object) string {
-	if object.GetName() == cluster.HoldsName && object.GetNamespace() != "" {
-		return "the ConfigMap " + client.ObjectKeyFromObject(object).String()
-	}
-	return "the Cluster " + object.GetName()
 }

@@ -44,7 +44,7 @@ type module struct {
 }
 
 // Print writes the modules to w. An unknown name is an error.
-func (m Modules) Print(ctx context.Context, form output.Form, w io.Writer) error {
+func (m Modules) Print(ctx context.Context, format output.Format, w io.Writer) error {
 	var list hubv1.ClusterList
 	if err := m.Hub.List(ctx, &list); err != nil {
 		return m.Hub.Explain(fmt.Errorf("list Clusters: %w", err))
@@ -58,7 +58,7 @@ func (m Modules) Print(ctx context.Context, form output.Form, w io.Writer) error
 	}
 	found, err := m.pick(m.count(list.Items, reports))
 	err = errors.Join(err, bad)
-	return errors.Join(err, form.Print(w, m.list(found, reports)))
+	return errors.Join(err, format.Print(w, m.list(found, reports)))
 }
 
 func (m *module) hubParts() []any {
@@ -124,7 +124,7 @@ func (m Modules) pick(all map[string]*module) ([]*module, error) {
 
 func (m Modules) list(found []*module, reports []partreport.Report) output.List {
 	list := output.List{
-		Kind: "Module", Resource: "module",
+		Kind:    "Module",
 		Columns: []string{"Name", "Running", "Waiting", "Failed", "Hub part", "Since", "Description"},
 		Wide:    []string{"Not running in", "Message of the hub part"},
 	}

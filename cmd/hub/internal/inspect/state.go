@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,15 +24,13 @@ type Change struct {
 	// Selector picks Clusters by their labels; All picks every one. They go without Names.
 	Selector string
 	All      bool
-	// DryRun asks the API server, and changes nothing.
-	DryRun bool
 }
 
 var errNobody = errors.New("say which Clusters: by name, with --selector, or with --all")
 
-// SetState gives the Clusters a state, and calls done for each of them, also if it had that state before.
+// SetState gives the Clusters a state, and calls done with the name of each of them, also if it had that state before.
 // It continues after a Cluster that could not be changed, and returns all errors.
-func (c Change) SetState(ctx context.Context, state hubv1.ClusterState, done func(*hubv1.Cluster) error) error {
+func (c Change) SetState(ctx context.Context, state hubv1.ClusterState, done func(name string) error) error {
 	names, err := c.names(ctx)
 	if err != nil {
 		return err
@@ -42,20 +39,15 @@ func (c Change) SetState(ctx context.Context, state hubv1.ClusterState, done fun
 	if err != nil {
 		return err
 	}
-	options := []client.PatchOption{client.FieldOwner("clusterfx-cli")}
-	if c.DryRun {
-		options = append(options, client.DryRunAll)
-	}
 	var errs []error
 	for _, name := range names {
 		cluster := &hubv1.Cluster{}
 		cluster.Name = name
-		if err := c.Hub.Patch(ctx, cluster, client.RawPatch(client.Merge.Type(), data), options...); err != nil {
+		if err := c.Hub.Patch(ctx, cluster, client.RawPatch(client.Merge.Type(), data), client.FieldOwner("clusterfx-cli")); err != nil {
 			errs = append(errs, c.Hub.Explain(err))
 			continue
 		}
-		cluster.SetGroupVersionKind(hubv1.GroupVersion.WithKind("Cluster"))
-		errs = append(errs, done(cluster))
+		errs = append(errs, done(name))
 	}
 	return errors.Join(errs...)
 }
@@ -86,33 +78,4 @@ func (c Change) names(ctx context.Context) ([]string, error) {
 		return nil, fmt.Errorf("no Clusters found for the selector %q", c.Selector)
 	}
 	return names, nil
-}
-
-// NamesOf returns the names of Clusters in arguments that are written as for kubectl: names, or
-// cluster/NAME, after a word for the kind or without one.
-func NamesOf(args []string) ([]string, error) {
-	if len(args) > 1 && isKind(args[0]) {
-		args = args[1:]
-	}
-	var names []string
-	for _, arg := range args {
-		kind, name, slash := strings.Cut(arg, "/")
-		switch {
-		case !slash:
-			names = append(names, arg)
-		case isKind(kind) && name != "":
-			names = append(names, name)
-		default:
-			return nil, fmt.Errorf("%q is not a Cluster: write NAME or cluster/NAME", arg)
-		}
-	}
-	return names, nil
-}
-
-func isKind(word string) bool {
-	switch strings.ToLower(word) {
-	case "cluster", "clusters", "fxc", "cluster." + hubv1.GroupName, "clusters." + hubv1.GroupName:
-		return true
-	}
-	return false
 }

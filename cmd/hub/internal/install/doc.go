@@ -6,8 +6,7 @@ Package install turns the manifests that are compiled into the program into the 
 # Usage
 
 	objects, err := install.Objects(install.Options{Namespace: "clusters", Image: "registry.example.com/hub:v1"})
-	err = install.Write(os.Stdout, objects)                       // for kubectl apply -f -
-	err = install.Apply(ctx, c, objects, install.ApplyOptions{})  // or at once
+	err = install.Apply(ctx, c, objects, install.ApplyOptions{})
 
 # Considerations
 

@@ -7,9 +7,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"slices"
 
@@ -19,9 +17,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 	"github.com/clusterfx/clusterfx/config"
 	"github.com/clusterfx/clusterfx/registry/rbac"
@@ -93,19 +92,11 @@ func manifests() ([]*unstructured.Unstructured, error) {
 		}
 		all = append(all, crd)
 	}
-	var objects []*unstructured.Unstructured
-	decoder := utilyaml.NewYAMLToJSONDecoder(bytes.NewReader(bytes.Join(append(all, config.Installation), []byte("\n---\n"))))
-	for {
-		object := &unstructured.Unstructured{}
-		switch err := decoder.Decode(&object.Object); {
-		case errors.Is(err, io.EOF):
-			return objects, nil
-		case err != nil:
-			return nil, fmt.Errorf("read the manifests: %w", err)
-		case len(object.Object) > 0:
-			objects = append(objects, object)
-		}
+	objects, err := access.Objects(bytes.Join(append(all, config.Installation), []byte("\n---\n")))
+	if err != nil {
+		return nil, fmt.Errorf("the manifests: %w", err)
 	}
+	return objects, nil
 }
 
 // appsNamespace is the namespace of apps that act as ServiceAccounts in the manifests.
@@ -197,42 +188,30 @@ func edit[T any](object *unstructured.Unstructured, change func(*T)) error {
 
 // added returns the objects that are not in the manifests: the ConfigMap with the configuration file, and the roles that modules need
 // in single namespaces.
-func (o Options) added() []runtime.Object {
-	var all []runtime.Object
+func (o Options) added() []client.Object {
+	var all []client.Object
 	if o.Config != "" {
 		all = append(all, o.configMap())
 	}
 	if o.Rules == nil {
 		return all
 	}
-	hub := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: roles.HubRole, Namespace: o.Namespace}
 	apps := rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: rbac.HubGroup(o.AppsNamespace)}
 	for _, needed := range o.Rules.Modules {
-		all = append(all, roleAndBinding(needed, roles.ModulesRole, hub)...)
+		all = append(all, roles.Bound(labelled(needed.Namespace, roles.ModulesRole), needed.Rules, roles.Account(o.Namespace, roles.HubRole))...)
 		if o.Impersonate {
-			all = append(all, roleAndBinding(needed, roles.AppsRole, apps)...)
+			all = append(all, roles.Bound(labelled(needed.Namespace, roles.AppsRole), needed.Rules, apps)...)
 		}
 	}
 	return all
 }
 
-// roleAndBinding returns a Role in the namespace of the rules, bound to a subject.
-func roleAndBinding(needed rbac.NamespacedRules, name string, to rbacv1.Subject) []runtime.Object {
-	meta := metav1.ObjectMeta{Namespace: needed.Namespace, Name: name, Labels: map[string]string{"app.kubernetes.io/name": "clusterfx"}}
-	kind := func(kind string) metav1.TypeMeta {
-		return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind}
-	}
-	return []runtime.Object{
-		&rbacv1.Role{TypeMeta: kind("Role"), ObjectMeta: meta, Rules: needed.Rules},
-		&rbacv1.RoleBinding{
-			TypeMeta: kind("RoleBinding"), ObjectMeta: meta, Subjects: []rbacv1.Subject{to},
-			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
-		},
-	}
+func labelled(namespace, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"app.kubernetes.io/name": "clusterfx"}}
 }
 
 // loose returns typed objects without their types.
-func loose(all ...runtime.Object) ([]*unstructured.Unstructured, error) {
+func loose(all ...client.Object) ([]*unstructured.Unstructured, error) {
 	objects := make([]*unstructured.Unstructured, 0, len(all))
 	for _, typed := range all {
 		fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)

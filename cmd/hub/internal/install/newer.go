@@ -14,34 +14,39 @@ import (
 
 const crdKind = "CustomResourceDefinition"
 
-// WithoutOlderCRD leaves the CRD out of the objects if the cluster has a newer one, and returns the fields, sorted, that only that one
-// has: with the older CRD the API server would drop what a newer hub has written there. The objects are as they were if there is no
-// CRD, or it may not be read.
+// WithoutOlderCRD leaves each CRD of which the cluster has a newer one out of the objects, and returns the fields, sorted, that only that
+// one has: with the older CRD the API server would drop what a newer hub has written there. A CRD stays if the cluster has none, or it
+// may not be read.
 func WithoutOlderCRD(ctx context.Context, c client.Reader, objects []*unstructured.Unstructured) (kept []*unstructured.Unstructured, newer []string, err error) {
-	i := slices.IndexFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == crdKind })
-	if i < 0 {
-		return objects, nil, nil
+	for _, object := range objects {
+		var more []string
+		if object.GetKind() == crdKind {
+			if more, err = newerFields(ctx, c, object); err != nil {
+				return nil, nil, fmt.Errorf("read the CRD in the cluster: %w", err)
+			}
+		}
+		if newer = append(newer, more...); len(more) == 0 {
+			kept = append(kept, object)
+		}
 	}
-	installed := &unstructured.Unstructured{}
-	installed.SetGroupVersionKind(objects[i].GroupVersionKind())
-	err = c.Get(ctx, client.ObjectKeyFromObject(objects[i]), installed)
+	slices.Sort(newer)
+	return kept, newer, nil
+}
+
+// newerFields returns the fields of the CRD in the cluster that this one lacks.
+func newerFields(ctx context.Context, c client.Reader, crd *unstructured.Unstructured) (newer []string, err error) {
+	installed := crd.DeepCopy()
+	err = c.Get(ctx, client.ObjectKeyFromObject(crd), installed)
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
-		return objects, nil, nil
+		return nil, nil
 	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("read the CRD in the cluster: %w", err)
-	}
-	own := fieldsOf(objects[i])
+	own := fieldsOf(crd)
 	for field := range fieldsOf(installed) {
 		if !own[field] {
 			newer = append(newer, field)
 		}
 	}
-	if len(newer) == 0 {
-		return objects, nil, nil
-	}
-	slices.Sort(newer)
-	return slices.Delete(slices.Clone(objects), i, i+1), newer, nil
+	return newer, err
 }
 
 // fieldsOf are the fields of a CRD's versions, such as v1alpha1.spec.state.

@@ -5,7 +5,6 @@ package install
 import (
 	"context"
 	"fmt"
-	"io"
 	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -14,27 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 )
 
 // fieldManager is whose the fields of an installation are.
 const fieldManager = "clusterfx-install"
-
-// Write writes the objects as YAML that kubectl apply -f - takes.
-func Write(w io.Writer, objects []*unstructured.Unstructured) error {
-	for _, object := range objects {
-		text, err := yaml.Marshal(object.Object)
-		if err != nil {
-			return fmt.Errorf("write %s %s: %w", object.GetKind(), object.GetName(), err)
-		}
-		if _, err := fmt.Fprintf(w, "---\n%s", text); err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 // ApplyOptions say how objects are applied.
 type ApplyOptions struct {

@@ -4,6 +4,7 @@ package install
 
 import (
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -11,7 +12,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 	"github.com/clusterfx/clusterfx/registry/rbac"
@@ -20,51 +21,34 @@ import (
 // Rehearsal returns the objects with which the command rehearse runs in the hub's cluster: a namespace, an account that may only
 // dry-run there and reads no Secret of the hub, and a suspended CronJob, of which each rehearsal is a Job. unlimited are aggregated groups.
 func Rehearsal(o Options, unlimited []string) ([]*unstructured.Unstructured, error) {
-	const name, space = roles.RehearsalAccount, roles.RehearsalNamespace
 	everywhere, err := roles.Rehearsing(o.Rules.Everywhere, unlimited)
 	if err != nil {
 		return nil, err
 	}
-	account := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: name, Namespace: space}
-	meta := metav1.ObjectMeta{Name: name, Labels: map[string]string{"app.kubernetes.io/name": "clusterfx"}}
-	inSpace := *meta.DeepCopy()
-	inSpace.Namespace = space
-	kind := func(version, kind string) metav1.TypeMeta { return metav1.TypeMeta{APIVersion: version, Kind: kind} }
-	all := []runtime.Object{
-		&corev1.Namespace{TypeMeta: kind("v1", "Namespace"), ObjectMeta: meta},
-		&corev1.ServiceAccount{TypeMeta: kind("v1", "ServiceAccount"), ObjectMeta: inSpace},
-	}
-	for _, one := range roles.DryRunOnly(meta, space, name) {
-		all = append(all, one)
-	}
-	all = append(all,
-		&rbacv1.ClusterRole{TypeMeta: kind(rbacv1.SchemeGroupVersion.String(), "ClusterRole"), ObjectMeta: meta, Rules: everywhere},
-		&rbacv1.ClusterRoleBinding{
-			TypeMeta: kind(rbacv1.SchemeGroupVersion.String(), "ClusterRoleBinding"), ObjectMeta: meta, Subjects: []rbacv1.Subject{account},
-			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
-		})
+	meta := labelled(roles.RehearsalNamespace, roles.RehearsalAccount)
+	account, hub := roles.Account(meta.Namespace, meta.Name), roles.Account(o.Namespace, roles.HubRole)
 	secrets := func(verbs ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: verbs}
 	}
-	grant := func(to rbacv1.Subject, namespace string, rules ...rbacv1.PolicyRule) {
-		all = append(all, roleAndBinding(rbac.NamespacedRules{Namespace: namespace, Rules: rules}, to.Name, to)...)
-	}
-	grant(account, space, secrets("get"), roles.OwnAccount(name))
-	grant(rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: roles.HubRole, Namespace: o.Namespace}, space, secrets("get", "patch"))
+	all := slices.Concat(
+		[]client.Object{&corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: labelled("", meta.Namespace)}},
+		roles.DryRunOnly(meta, everywhere, secrets("get")),
+		roles.Bound(labelled(meta.Namespace, hub.Name), []rbacv1.PolicyRule{secrets("get", "patch")}, hub),
+	)
 	own := rbac.NamespacedRules{Namespace: o.Namespace, Rules: rbac.WithoutSecrets(o.Rules.Own)}
 	for _, needed := range append([]rbac.NamespacedRules{own}, o.Rules.Modules...) {
 		limited, err := roles.Rehearsing(needed.Rules, unlimited)
 		if err != nil {
 			return nil, err
 		}
-		grant(account, needed.Namespace, limited...)
+		all = append(all, roles.Bound(labelled(needed.Namespace, meta.Name), limited, account)...)
 	}
 	if o.Config != "" {
 		configMap := o.configMap()
-		configMap.Namespace = space
+		configMap.Namespace = meta.Namespace
 		all = append(all, configMap)
 	}
-	job, err := o.rehearsalJob(inSpace)
+	job, err := o.rehearsalJob(meta)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +56,7 @@ func Rehearsal(o Options, unlimited []string) ([]*unstructured.Unstructured, err
 }
 
 // rehearsalJob never runs by itself: kubectl create job --from=cronjob/clusterfx-rehearsal. Its Pods are like the hub's.
-func (o Options) rehearsalJob(meta metav1.ObjectMeta) (runtime.Object, error) {
+func (o Options) rehearsalJob(meta metav1.ObjectMeta) (client.Object, error) {
 	objects, err := Objects(Options{Namespace: o.Namespace, Image: o.Image})
 	if err != nil {
 		return nil, err

@@ -46,15 +46,15 @@ type Traces struct {
 // StartTraces begins to export traces if the environment enables it, else returns nil. It does not contact the collector. An
 // invalid variable is an error that names it.
 func StartTraces(ctx context.Context, o TraceOptions) (*Traces, error) {
-	wanted, err := fromEnvironment()
-	if err != nil || !wanted.on {
+	protocol, err := fromEnvironment()
+	if err != nil || protocol == "" {
 		return nil, err
 	}
 	about, err := resourceFor(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	inner, err := newExporter(ctx, wanted.protocol)
+	inner, err := newExporter(ctx, protocol)
 	if err != nil {
 		return nil, fmt.Errorf("make the exporter of traces: %w", err)
 	}
@@ -127,38 +127,33 @@ const (
 	protocolGRPC = "grpc"
 )
 
-type environment struct {
-	on       bool
-	protocol string
-}
-
-func fromEnvironment() (environment, error) {
-	off, endpoint := environment{}, os.Getenv(endpointVar)+os.Getenv(tracesEndpointVar)
+// fromEnvironment returns the protocol, or "" if traces are off.
+func fromEnvironment() (protocol string, err error) {
+	endpoint := os.Getenv(endpointVar) + os.Getenv(tracesEndpointVar)
 	if strings.EqualFold(os.Getenv(disabledVar), "true") {
-		return off, nil
+		return "", nil
 	}
 	switch exporter := os.Getenv(exporterVar); {
 	case exporter == exporterNone, exporter == "" && endpoint == "":
-		return off, nil
+		return "", nil
 	case exporter != "" && exporter != exporterOTLP:
-		return off, fmt.Errorf("%s=%q: use %s or %s", exporterVar, exporter, exporterOTLP, exporterNone)
+		return "", fmt.Errorf("%s=%q: use %s or %s", exporterVar, exporter, exporterOTLP, exporterNone)
 	}
 	for _, name := range []string{endpointVar, tracesEndpointVar} {
 		if err := checkEndpoint(name, os.Getenv(name)); err != nil {
-			return off, err
+			return "", err
 		}
 	}
 	for _, name := range []string{headersVar, tracesHeadersVar} {
 		if err := checkHeaders(name, os.Getenv(name)); err != nil {
-			return off, err
+			return "", err
 		}
 	}
-	wanted := environment{true, cmp.Or(os.Getenv(tracesProtocolVar), os.Getenv(protocolVar), protocolHTTP)}
-	if wanted.protocol != protocolHTTP && wanted.protocol != protocolGRPC {
-		return off, fmt.Errorf("%s or %s is %q: use %s or %s",
-			protocolVar, tracesProtocolVar, wanted.protocol, protocolHTTP, protocolGRPC)
+	protocol = cmp.Or(os.Getenv(tracesProtocolVar), os.Getenv(protocolVar), protocolHTTP)
+	if protocol != protocolHTTP && protocol != protocolGRPC {
+		return "", fmt.Errorf("%s or %s is %q: use %s or %s", protocolVar, tracesProtocolVar, protocol, protocolHTTP, protocolGRPC)
 	}
-	return wanted, nil
+	return protocol, nil
 }
 
 // checkEndpoint refuses what the SDK would ignore silently. The value may hold a password and is not repeated.

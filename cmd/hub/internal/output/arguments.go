@@ -25,11 +25,16 @@ func None(cmd *cobra.Command, args []string) error {
 
 // OneName checks the arguments of a command that takes one argument, which the parameter what describes.
 func OneName(what string) cobra.PositionalArgs {
+	return cobra.MatchAll(OneAtMost(what), Some(what))
+}
+
+// OneAtMost checks the arguments of a command that takes one argument or none.
+func OneAtMost(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) > 1 {
 			return fmt.Errorf("%s takes one argument, %s, and got %s; type %s", cmd.CommandPath(), what, list(args), cmd.UseLine())
 		}
-		return Some(what)(cmd, args)
+		return nil
 	}
 }
 

@@ -10,8 +10,7 @@ Package output prints results in the formats of kubectl, and shows progress and 
 	var f output.Format
 	f.Bind(flags, "")
 	...
-	printer, err := f.Printer()
-	err = printer.PrintObj(object, t.Out)
+	err = f.Print(t.Out, list)
 
 Data goes to Out, everything else to Err. The printers are those of k8s.io/cli-runtime, of which only that package is
 used: its flags would add three megabytes. Symbols and colours are for terminals, each stream judged alone; words

@@ -9,37 +9,28 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/yaml"
 )
 
-// Formats beside the templates. Table is the default, and Wide has all columns.
+// Formats. Table is the default, and Wide has all columns.
 const (
 	Table = ""
 	Wide  = "wide"
 	JSON  = "json"
 	YAML  = "yaml"
-	Name  = "name"
-
-	jsonPathPrefix = "jsonpath="
-	templatePrefix = "go-template="
 )
 
 // Format is the value of the flag --output. The zero value is a table.
 type Format struct{ text string }
 
-// Bind adds the flag --output. Usage says which formats there are; empty means all.
+// Bind adds the flag --output. Usage says which formats there are.
 func (f *Format) Bind(set *pflag.FlagSet, usage string) {
-	if usage == "" {
-		usage = "json, yaml, name, wide, jsonpath=TEMPLATE or go-template=TEMPLATE. Default: a table"
-	}
 	set.StringVarP(&f.text, "output", "o", "", usage)
 }
 
@@ -48,38 +39,6 @@ func (f *Format) String() string { return f.text }
 
 // Tabular reports whether a table is wanted.
 func (f *Format) Tabular() bool { return f.text == Table || f.text == Wide }
-
-// Printer returns a printer, or an error that names the formats. For a table see Tables.
-func (f *Format) Printer() (printers.ResourcePrinter, error) {
-	switch f.text {
-	case JSON:
-		return &printers.OmitManagedFieldsPrinter{Delegate: &printers.JSONPrinter{}}, nil
-	case YAML:
-		return &printers.OmitManagedFieldsPrinter{Delegate: &printers.YAMLPrinter{}}, nil
-	case Name:
-		return &printers.NamePrinter{ShortOutput: true}, nil
-	}
-	if f.text == jsonPathPrefix || f.text == templatePrefix {
-		return nil, fmt.Errorf("--output=%q: put a template after it, as in jsonpath={.metadata.name}", f.text)
-	}
-	if template, ok := strings.CutPrefix(f.text, jsonPathPrefix); ok {
-		p, err := printers.NewJSONPathPrinter(template)
-		if err != nil {
-			return nil, fmt.Errorf("--output=%q is not understood: %w", f.text, err)
-		}
-		p.AllowMissingKeys(true)
-		return p, nil
-	}
-	if template, ok := strings.CutPrefix(f.text, templatePrefix); ok {
-		p, err := printers.NewGoTemplatePrinter([]byte(template))
-		if err != nil {
-			return nil, fmt.Errorf("--output=%q is not understood: %w", f.text, err)
-		}
-		p.AllowMissingKeys(true)
-		return p, nil
-	}
-	return nil, fmt.Errorf("--output=%q: use json, yaml, name, wide, jsonpath=TEMPLATE or go-template=TEMPLATE", f.text)
-}
 
 // CheckData returns an error unless the format is JSON, YAML or, by default, a text.
 func (f *Format) CheckData() error {
@@ -102,63 +61,63 @@ func PrintData(w io.Writer, format string, value any) error {
 	return err
 }
 
-// Check returns an error unless the format is a known one.
-func (f *Format) Check() error {
-	if f.Tabular() {
+// PrintObjects writes objects to w as JSON or YAML, so that kubectl apply -f - takes them.
+func PrintObjects[T runtime.Object](w io.Writer, format string, objects []T) error {
+	switch format {
+	case JSON:
+		list := metav1.List{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "List"}}
+		for _, o := range objects {
+			list.Items = append(list.Items, runtime.RawExtension{Object: o})
+		}
+		return PrintData(w, JSON, list)
+	case YAML:
+		for _, o := range objects {
+			text, err := yaml.Marshal(o)
+			if err != nil {
+				return fmt.Errorf("write an object: %w", err)
+			}
+			if _, err := fmt.Fprintf(w, "---\n%s", text); err != nil {
+				return err
+			}
+		}
 		return nil
 	}
-	_, err := f.Printer()
-	return err
+	return fmt.Errorf("--output=%q: use yaml or json", format)
 }
 
-// Done prints a completed operation, as in "cluster.clusterfx.dev/edge paused", unless another format is selected.
-func (f *Format) Done(operation string) (printers.ResourcePrinter, error) {
-	if f.text == Table {
-		return &printers.NamePrinter{Operation: operation}, nil
+// Check returns an error unless the format is one of a List.
+func (f *Format) Check() error {
+	if f.Tabular() || f.text == JSON || f.text == YAML {
+		return nil
 	}
-	return f.Printer()
+	return fmt.Errorf("--output=%q: use json, yaml or wide", f.text)
 }
 
-// Tables says how tables look. The zero value is how they look by default.
-type Tables struct{ options printers.PrintOptions }
-
-// Bind adds the flags of tables to a set, which are kubectl's.
-func (t *Tables) Bind(set *pflag.FlagSet) {
-	set.BoolVar(&t.options.NoHeaders, "no-headers", false, "Leave out the line with the names of the columns (default false)")
-	set.BoolVar(&t.options.ShowLabels, "show-labels", false, "Add a column with all labels (default false)")
-	set.StringSliceVarP(&t.options.ColumnLabels, "label-columns", "L", nil, "Add a column for each of these labels")
+// PrintDone writes what was done with an object, as in "cluster.clusterfx.dev/edge created (dry run)".
+func PrintDone(w io.Writer, object runtime.Object, operation string) error {
+	return (&printers.NamePrinter{Operation: operation}).PrintObj(object, w)
 }
 
-// Print writes a table to w. The wide one has the columns with a priority, too.
-func (t *Tables) Print(w io.Writer, table *metav1.Table, wide bool) error {
-	options, tabs := t.options, printers.GetNewTabWriter(w)
-	options.Wide = wide
-	return errors.Join(printers.NewTablePrinter(options).PrintObj(table, tabs), tabs.Flush())
+// PrintTable writes a table to w. The wide one has the columns with a priority, too.
+func PrintTable(w io.Writer, table *metav1.Table, wide bool) error {
+	tabs := printers.GetNewTabWriter(w)
+	return errors.Join(printers.NewTablePrinter(printers.PrintOptions{Wide: wide}).PrintObj(table, tabs), tabs.Flush())
 }
 
-// Form says how to print a List.
-type Form struct {
-	Format Format
-	Tables Tables
-}
-
-// Bind adds the flags of both to a command.
-func (f *Form) Bind(cmd *cobra.Command) {
-	f.Format.Bind(cmd.Flags(), "")
-	f.Tables.Bind(cmd.Flags())
+// BindList adds the flag --output of a command that prints a List.
+func (f *Format) BindList(cmd *cobra.Command) {
+	f.Bind(cmd.Flags(), "json, yaml or wide. Default: a table")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions( // It fails for a flag that is not there or has one.
-		[]cobra.Completion{JSON, YAML, Name, Wide, jsonPathPrefix, templatePrefix}, cobra.ShellCompDirectiveNoFileComp))
+		[]cobra.Completion{JSON, YAML, Wide}, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // List is a list of things, for people and for programs.
 type List struct {
-	// Kind is that of the objects for programs, and Resource stands before their names.
-	Kind, Resource string
+	// Kind is that of the objects for programs.
+	Kind string
 	// Columns are those of the table, and Wide further ones of the wide table.
 	Columns, Wide []string
 	Items         []Item
-	// Fields are those of the list itself.
-	Fields map[string]any
 }
 
 // Item is a thing in a List: a row with a cell for each column, and the fields of an object.
@@ -169,32 +128,17 @@ type Item struct {
 }
 
 // Print writes the list to w.
-func (f *Form) Print(w io.Writer, list List) error {
-	if f.Format.Tabular() {
-		return f.Tables.Print(w, list.table(), f.Format.text == Wide)
+func (f *Format) Print(w io.Writer, list List) error {
+	if f.Tabular() {
+		return PrintTable(w, list.table(), f.text == Wide)
 	}
-	if f.Format.text == Name {
-		var text strings.Builder
-		for _, one := range list.Items {
-			fmt.Fprintf(&text, "%s/%s\n", list.Resource, one.Name)
-		}
-		_, err := io.WriteString(w, text.String())
-		return err
-	}
-	printer, err := f.Format.Printer()
-	if err != nil {
-		return err
-	}
-	all := &unstructured.UnstructuredList{Object: map[string]any{
-		"apiVersion": "v1", "kind": "List", "metadata": map[string]any{"resourceVersion": ""},
-	}}
-	maps.Copy(all.Object, list.Fields)
+	items := []any{}
 	for _, one := range list.Items {
 		object := map[string]any{"apiVersion": "v1", "kind": list.Kind, "metadata": map[string]any{"name": one.Name}}
 		maps.Copy(object, one.Fields)
-		all.Items = append(all.Items, unstructured.Unstructured{Object: object})
+		items = append(items, object)
 	}
-	return printer.PrintObj(all, w)
+	return PrintData(w, f.text, map[string]any{"apiVersion": "v1", "kind": "List", "items": items})
 }
 
 func (l List) table() *metav1.Table {
@@ -213,13 +157,4 @@ func (l List) table() *metav1.Table {
 		})
 	}
 	return table
-}
-
-// Anys returns values as the value of a field.
-func Anys[T any](all []T) []any {
-	converted := make([]any, len(all))
-	for i, one := range all {
-		converted[i] = one
-	}
-	return converted
 }

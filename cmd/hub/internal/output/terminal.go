@@ -35,14 +35,6 @@ func NewTerminal(in io.Reader, out, err io.Writer) *Terminal {
 	}
 }
 
-// NewPipes returns a Terminal for the streams of another process, which has none to answer.
-func NewPipes(out, err io.Writer, fancy bool) *Terminal {
-	return &Terminal{Out: out, Err: err, fancyOut: fancy, fancyErr: fancy}
-}
-
-// Fancy reports whether Err shows symbols and colours.
-func (t *Terminal) Fancy() bool { return t.fancyErr }
-
 // Redirect has everything written to w from now on, in words.
 func (t *Terminal) Redirect(w io.Writer) {
 	t.mu.Lock()

@@ -17,4 +17,4 @@ const (
 const InstallCRD = "install the CRD, with \"hub install\" or kubectl apply --server-side -k " + CRD
 
 // Dev is the advice for users without a cluster.
-const Dev = "or, without a cluster, run \"hub dev\", which starts some on this machine"
+const Dev = "or, without a cluster, run \"hub dev\", which starts some on this machine, and export the KUBECONFIG that it prints"

@@ -5,9 +5,11 @@ package rehearse_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,12 +18,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/rehearse"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
+	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/e2e/nats"
 	"github.com/clusterfx/clusterfx/examples/podcount/podcount"
@@ -57,6 +61,8 @@ type running struct {
 	metrics *prometheus.Registry
 }
 
+const runningAgent = "clusterfx/running" // of all its requests
+
 const onRequest = "modules:\n- {name: sync, clusters: {}}\n- {name: tenants, clusters: {}}\n"
 
 func newRunning(t *testing.T, names ...string) *running {
@@ -73,6 +79,8 @@ func newRunning(t *testing.T, names ...string) *running {
 	everywhere := &metav1.LabelSelector{}
 	r.hub.Registry.ModuleConfigs = []moduleconfig.Config{{Name: "sync", Clusters: everywhere}, {Name: "tenants", Clusters: everywhere}}
 	o := r.hub
+	o.Config = rest.CopyConfig(o.Config)
+	o.Config.UserAgent = runningAgent
 	o.Alone, o.Registry.Metrics, o.Registry.Replica = true, r.metrics, "running"
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -134,10 +142,13 @@ func (r *running) rehearsal(t *testing.T) rehearse.Options {
 	return o
 }
 
-// Promise: the same version of a hub at rest agrees with the fleet, and its report is the same when it is repeated.
+// Promise: the same version of a hub at rest agrees with the fleet, and its report is the same when it is repeated; one that differs
+// in some remotes changes exactly these objects and fields.
 func TestRun_SameVersion(t *testing.T) {
 	t.Parallel()
-	newRunning(t, "oslo", "rome").expectAgreement(t)
+	r := newRunning(t, "oslo", "rome")
+	r.expectAgreement(t)
+	r.expectDifference(t, "rome")
 }
 
 func TestRun_SameVersionInTwelve(t *testing.T) {
@@ -149,6 +160,7 @@ func TestRun_SameVersionInTwelve(t *testing.T) {
 	}
 	r := newRunning(t, names...)
 	r.expectAgreement(t)
+	r.expectDifference(t, names[2], names[7])
 	r.expectProblem(t, names[0])
 }
 
@@ -159,6 +171,7 @@ func (r *running) expectAgreement(t *testing.T) {
 		names = append(names, c.Name())
 	}
 	o := r.rehearsal(t)
+	begin := time.Now()
 	first := run(t, o)
 	testkit.Equal(t, first.Verdict(), rehearse.Agrees, "verdict")
 	testkit.Equal(t, first.Clusters, slices.Sorted(slices.Values(names)), "Clusters")
@@ -171,6 +184,34 @@ func (r *running) expectAgreement(t *testing.T) {
 	}
 	second.Load = nil
 	testkit.Equal(t, printed(t, second), printed(t, first), "the report of the second rehearsal")
+	r.expectNoWrite(t)
+	// The running hub, which is at rest but for its journal of starts, has nothing to do because of the rehearsals.
+	for _, c := range append(r.remotes, r.audited.hub) {
+		events, err := c.AuditEvents(fleet.ByAgent(runningAgent), fleet.Since(begin))
+		must(t, err)
+		for _, e := range events {
+			if e.Verb == "list" || e.Writes() && !strings.HasPrefix(e.Object.Name, "clusterfx-starting-") {
+				t.Errorf("the running hub, beside a rehearsal, in %s: %s", c.Name(), e)
+			}
+		}
+	}
+}
+
+// expectDifference rehearses a configuration of quota that differs in remotes with these names.
+func (r *running) expectDifference(t *testing.T, names ...string) {
+	t.Helper()
+	o := r.rehearsal(t)
+	in := metav1.LabelSelectorRequirement{Key: "name", Operator: metav1.LabelSelectorOpIn, Values: names}
+	o.Hub.Registry.ModuleConfigs = append(slices.Clone(r.hub.Registry.ModuleConfigs), moduleconfig.Config{Name: "quota", Overrides: []moduleconfig.Override{{
+		Selector: metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{in}}, Config: json.RawMessage(`{"pods":50}`),
+	}}})
+	report := run(t, o)
+	var want []string
+	for _, name := range names {
+		want = append(want, name+`: change resourcequotas team-a/clusterfx-quota spec.hard.pods="100"->"50"`)
+	}
+	testkit.Equal(t, changes(report, "quota"), want, "changes of quota")
+	testkit.Equal(t, len(report.Changes), len(names), "changes of all modules")
 	r.expectNoWrite(t)
 }
 

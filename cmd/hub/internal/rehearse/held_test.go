@@ -253,13 +253,15 @@ func TestRehearse_ExitStatus(t *testing.T) {
 
 // The command deregister removes the account of rehearsals with all that belongs to it, and its policy last.
 func (a *audited) expectDeregistered(t *testing.T) {
-	remote := "--cluster-kubeconfig=" + fileOf(t, a.remotes[0].Kubeconfig())
+	remote, tokens := "--cluster-kubeconfig="+fileOf(t, a.remotes[0].Kubeconfig()), []int(nil)
 	for _, args := range [][]string{
 		{"register", "bergen", "--yes", "--wait=false", remote}, {"register", "bergen", "--rehearsal", "--yes", remote}, {"deregister", "bergen", "--yes", remote},
 	} {
 		code, out, problems := a.execute(t, nil, args...)
 		testkit.Equal(t, code, 0, strings.Join(args, " ")+": "+out+problems)
+		tokens = append(tokens, a.tokensOf(t, "bergen"))
 	}
+	testkit.Equal(t, tokens, []int{1, 2, 0}, "how many tokens there are in the remote: no account revokes those of the other")
 	for _, list := range []client.ObjectList{
 		&corev1.ServiceAccountList{}, &rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{}, &rbacv1.RoleList{}, &rbacv1.RoleBindingList{},
 		&admissionv1.ValidatingAdmissionPolicyList{}, &admissionv1.ValidatingAdmissionPolicyBindingList{},
@@ -280,4 +282,17 @@ func (a *audited) expectDeregistered(t *testing.T) {
 		}
 	}
 	testkit.Equal(t, last, "validatingadmissionpolicies", "what was deleted last")
+}
+
+// tokensOf counts the Secrets in the remote whose deletion revokes a token.
+func (a *audited) tokensOf(t *testing.T, cluster string) (n int) {
+	t.Helper()
+	all := &corev1.SecretList{}
+	must(t, a.client["oslo"].List(t.Context(), all, client.InNamespace("kube-system")))
+	for _, one := range all.Items {
+		if strings.HasPrefix(one.Name, "clusterfx-"+cluster+"-") {
+			n++
+		}
+	}
+	return n
 }

@@ -7,12 +7,15 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/rehearse"
@@ -68,6 +71,31 @@ func TestRehearse_Processes(t *testing.T) {
 	a.expectNoWrite(t)
 	testkit.Equal(t, a.objects(t), before, "the objects of the clusters")
 	a.expectCutOff(t)
+	a.expectWithdrawn(t)
+}
+
+// A policy that is withdrawn in the middle of a rehearsal ends that of the remote within a minute, and the others complete.
+func (a *audited) expectWithdrawn(t *testing.T) {
+	t.Helper()
+	o := a.register(t, "", writer())
+	o.Quiet, o.For = time.Hour, 100*time.Second
+	begin, reports := time.Now(), make(chan *rehearse.Report, 1)
+	go func() {
+		report, err := rehearse.Run(t.Context(), o)
+		testkit.NoError(t, err)
+		reports <- report
+	}()
+	a.awaitDryRun(t, fleet.Since(begin))
+	must(t, a.client["oslo"].Delete(t.Context(), &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: "clusterfx-oslo-rehearsal"}}))
+	report := <-reports
+	testkit.Equal(t, report.Verdict(), rehearse.Unheld, "verdict")
+	if found(report, rehearse.NotHeld, "", "oslo").Detail == "" || found(report, rehearse.NotHeld, "", "rome").Detail != "" {
+		t.Errorf("the findings are %+v", report.Findings)
+	}
+	if all := changes(report, "writer"); !slices.Contains(all, "rome: create configmaps default/report-rome") {
+		t.Errorf("the changes are %q", all)
+	}
+	a.expectNoWrite(t)
 }
 
 // objects returns what could have been left, with versions.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,32 +26,35 @@ const RehearsalAccount = "clusterfx-rehearsal"
 const mayOnlyDryRun = "request.operation != 'CONNECT' && !(has(request.subResource) && request.subResource == 'token') && (has(request.dryRun) && request.dryRun || " +
 	"request.resource.group in ['authorization.k8s.io', 'authentication.k8s.io'] && request.resource.resource.endsWith('reviews'))"
 
-// DryRunOnly returns a policy, and its binding, by which a ServiceAccount may only dry-run. Policies do not apply to
-// admissionregistration.k8s.io, aggregated APIs and impersonation: see Rehearsing.
-func DryRunOnly(meta metav1.ObjectMeta, namespace, account string) []client.Object {
-	fail, all := admissionv1.Fail, admissionv1.AllScopes
-	kind := func(kind string) metav1.TypeMeta {
-		return metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: kind}
-	}
+// DryRunOnly returns a ServiceAccount with the rules that Rehearsing has left, further rules in its namespace, and, before all since
+// objects are deleted backward, the policy by which it may only dry-run. Policies do not apply to admissionregistration.k8s.io,
+// aggregated APIs and impersonation.
+func DryRunOnly(meta metav1.ObjectMeta, rules []rbacv1.PolicyRule, own ...rbacv1.PolicyRule) []client.Object {
+	fail, all, equivalent := admissionv1.Fail, admissionv1.AllScopes, admissionv1.Equivalent
+	version := admissionv1.SchemeGroupVersion.String()
 	everything := admissionv1.NamedRuleWithOperations{RuleWithOperations: admissionv1.RuleWithOperations{
 		Operations: []admissionv1.OperationType{admissionv1.OperationAll},
 		Rule:       admissionv1.Rule{APIGroups: []string{"*"}, APIVersions: []string{"*"}, Resources: []string{"*/*"}, Scope: &all},
 	}}
-	equivalent := admissionv1.Equivalent
-	return []client.Object{
-		&admissionv1.ValidatingAdmissionPolicy{TypeMeta: kind("ValidatingAdmissionPolicy"), ObjectMeta: meta, Spec: admissionv1.ValidatingAdmissionPolicySpec{
+	// By a patch of itself it can be seen whether the policy is in force.
+	own = append(own, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, ResourceNames: []string{meta.Name}, Verbs: []string{"get", "patch"}})
+	account, everywhere := Account(meta.Namespace, meta.Name), *meta.DeepCopy()
+	everywhere.Namespace = ""
+	return slices.Concat([]client.Object{
+		&admissionv1.ValidatingAdmissionPolicy{TypeMeta: metav1.TypeMeta{APIVersion: version, Kind: "ValidatingAdmissionPolicy"}, ObjectMeta: everywhere, Spec: admissionv1.ValidatingAdmissionPolicySpec{
 			FailurePolicy:    &fail,
 			MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{everything}, MatchPolicy: &equivalent},
 			MatchConditions: []admissionv1.MatchCondition{{
-				Name: "rehearsal", Expression: fmt.Sprintf("request.userInfo.username == 'system:serviceaccount:%s:%s'", namespace, account),
+				Name: "rehearsal", Expression: fmt.Sprintf("request.userInfo.username == 'system:serviceaccount:%s:%s'", meta.Namespace, meta.Name),
 			}},
 			Validations: []admissionv1.Validation{{Expression: mayOnlyDryRun, Message: "the account of a rehearsal may only dry-run"}},
 		}},
 		&admissionv1.ValidatingAdmissionPolicyBinding{
-			TypeMeta: kind("ValidatingAdmissionPolicyBinding"), ObjectMeta: meta,
+			TypeMeta: metav1.TypeMeta{APIVersion: version, Kind: "ValidatingAdmissionPolicyBinding"}, ObjectMeta: *everywhere.DeepCopy(),
 			Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: meta.Name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}},
 		},
-	}
+		&corev1.ServiceAccount{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}, ObjectMeta: meta},
+	}, Bound(everywhere, rules, account), Bound(meta, own, account))
 }
 
 // Rehearsing returns what of these rules an account may have that a policy limits to dry runs, and that it may read what it writes.
@@ -110,9 +114,4 @@ func verbsOf(verbs []string, onlyReads bool) []string {
 		all = append([]string{"get"}, all...)
 	}
 	return all
-}
-
-// OwnAccount lets an account patch itself, by which it can be seen whether the policy is in force.
-func OwnAccount(account string) rbacv1.PolicyRule {
-	return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, ResourceNames: []string{account}, Verbs: []string{"get", "patch"}}
 }

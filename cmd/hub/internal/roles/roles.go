@@ -55,10 +55,10 @@ func (h *Hub) Roles(modules []registry.Module) []client.Object {
 		all = h.ofApps(modules)
 	}
 	rules := OfHub(modules)
-	all = append(all, clusterRole(HubRole, rules.Everywhere))
-	all = append(all, role(h.Namespace, HubRole, rules.Own), role(metav1.NamespaceDefault, HubRole, rules.Events))
+	all = append(all, Role(named("", HubRole), rules.Everywhere),
+		Role(named(h.Namespace, HubRole), rules.Own), Role(named(metav1.NamespaceDefault, HubRole), rules.Events))
 	for _, needed := range rules.Modules {
-		all = append(all, roleFor(ModulesRole, needed))
+		all = append(all, Role(named(needed.Namespace, ModulesRole), needed.Rules))
 	}
 	return all
 }
@@ -73,7 +73,7 @@ func (h *Hub) ofApps(modules []registry.Module) []client.Object {
 			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
 			ObjectMeta: metav1.ObjectMeta{Name: namespace},
 		},
-		role(namespace, HubRole, []rbacv1.PolicyRule{
+		Role(named(namespace, HubRole), []rbacv1.PolicyRule{
 			{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, Verbs: []string{"impersonate"}},
 		}),
 	}
@@ -81,37 +81,51 @@ func (h *Hub) ofApps(modules []registry.Module) []client.Object {
 		if needed.Namespace == registry.CredentialsNamespace {
 			continue // Apps have no access to the namespace with the credentials.
 		}
-		all = append(all, roleFor(AppsRole, needed))
+		all = append(all, Role(named(needed.Namespace, AppsRole), needed.Rules))
 	}
 	return all
 }
 
-func roleFor(name string, needed rbac.NamespacedRules) client.Object {
-	if needed.Namespace == "" {
-		return clusterRole(name, needed.Rules)
-	}
-	return role(needed.Namespace, name, needed.Rules)
-}
-
 // OfRemote returns the role in every remote.
 func OfRemote(modules []registry.Module) client.Object {
-	return clusterRole(remoteRole, rbac.RemoteRules(modules...))
+	return Role(named("", remoteRole), rbac.RemoteRules(modules...))
 }
 
-func clusterRole(name string, rules []rbacv1.PolicyRule) client.Object {
-	return &rbacv1.ClusterRole{
-		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"},
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Rules:      merged(rules),
-	}
+func named(namespace, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: namespace, Name: name}
 }
 
-func role(namespace, name string, rules []rbacv1.PolicyRule) *rbacv1.Role {
-	return &rbacv1.Role{
-		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "Role"},
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
-		Rules:      merged(rules),
+func kind(kind string) metav1.TypeMeta {
+	return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind}
+}
+
+// Role returns a Role, or a ClusterRole if there is no namespace.
+func Role(meta metav1.ObjectMeta, rules []rbacv1.PolicyRule) client.Object {
+	meta = *meta.DeepCopy() // What an API server answers goes into the maps.
+	if meta.Namespace == "" {
+		return &rbacv1.ClusterRole{TypeMeta: kind("ClusterRole"), ObjectMeta: meta, Rules: merged(rules)}
 	}
+	return &rbacv1.Role{TypeMeta: kind("Role"), ObjectMeta: meta, Rules: merged(rules)}
+}
+
+// Bound returns a Role or a ClusterRole, and its binding, which has the same name.
+func Bound(meta metav1.ObjectMeta, rules []rbacv1.PolicyRule, to ...rbacv1.Subject) []client.Object {
+	return []client.Object{Role(meta, rules), binding(meta, to)}
+}
+
+func binding(meta metav1.ObjectMeta, to []rbacv1.Subject) client.Object {
+	meta = *meta.DeepCopy()
+	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name}
+	if meta.Namespace == "" {
+		ref.Kind = "ClusterRole"
+		return &rbacv1.ClusterRoleBinding{TypeMeta: kind("ClusterRoleBinding"), ObjectMeta: meta, RoleRef: ref, Subjects: to}
+	}
+	return &rbacv1.RoleBinding{TypeMeta: kind("RoleBinding"), ObjectMeta: meta, RoleRef: ref, Subjects: to}
+}
+
+// Account returns a ServiceAccount as a subject.
+func Account(namespace, name string) rbacv1.Subject {
+	return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}
 }
 
 // Rules are the permissions of a hub in its own cluster.
@@ -198,29 +212,25 @@ type grant struct {
 
 // make binds a role, and waits until it applies.
 func (g grant) make(ctx context.Context, object client.Object) error {
-	meta := metav1.ObjectMeta{Namespace: object.GetNamespace(), Name: object.GetName()}
-	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Name: meta.Name}
-	var binding client.Object
+	namespace := object.GetNamespace()
 	var rules []rbacv1.PolicyRule
 	switch role := object.(type) {
+	case *corev1.Namespace:
+		return g.ensureNamespace(ctx, role.Name)
 	case *rbacv1.ClusterRole:
-		ref.Kind, rules = "ClusterRole", role.Rules
-		binding = &rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: []rbacv1.Subject{g.to}}
+		rules = role.Rules
 	case *rbacv1.Role:
-		ref.Kind, rules = "Role", role.Rules
-		binding = &rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: []rbacv1.Subject{g.to}}
-		if err := g.ensureNamespace(ctx, meta.Namespace); err != nil {
+		rules = role.Rules
+		if err := g.ensureNamespace(ctx, namespace); err != nil {
 			return err
 		}
-	case *corev1.Namespace:
-		return g.ensureNamespace(ctx, meta.Name)
 	}
-	for _, one := range []client.Object{object, binding} {
+	for _, one := range []client.Object{object, binding(named(namespace, object.GetName()), []rbacv1.Subject{g.to})} {
 		if err := g.admin.Create(ctx, one); err != nil {
 			return fmt.Errorf("create %T %s: %w", one, client.ObjectKeyFromObject(one), err)
 		}
 	}
-	return g.await(ctx, meta.Namespace, rules)
+	return g.await(ctx, namespace, rules)
 }
 
 func (g grant) ensureNamespace(ctx context.Context, name string) error {

@@ -6,37 +6,28 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 	"github.com/clusterfx/clusterfx/registry/rbac"
 )
 
 // ReadRules reads the SyncRules among YAML or JSON documents and their lists.
-func ReadRules(from io.Reader) ([]rules.Rule, error) {
-	var all []*unstructured.Unstructured
-	for decoder := utilyaml.NewYAMLOrJSONDecoder(from, 4096); ; {
-		one := &unstructured.Unstructured{}
-		err := decoder.Decode(&one.Object)
-		if errors.Is(err, io.EOF) {
-			return RulesIn(all)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read document %d: %w", len(all)+1, err)
-		}
-		all = append(all, one)
+func ReadRules(text []byte) ([]rules.Rule, error) {
+	all, err := access.Objects(text)
+	if err != nil {
+		return nil, err
 	}
+	return RulesIn(all)
 }
 
 // RulesIn returns the SyncRules among objects and their lists.
@@ -89,32 +80,20 @@ func nameOfRule(r rules.Rule) string { return "clusterfx-sync-" + r.Name }
 
 // OfRuleInRemote returns the role for a rule in remotes, which the account of the hub gets by its label.
 func OfRuleInRemote(r rules.Rule) client.Object {
-	role := clusterRole(nameOfRule(r), r.Permissions().Remote)
+	role := Role(named("", nameOfRule(r)), r.Permissions().Remote)
 	role.SetLabels(map[string]string{hubv1.LabelAggregateToSync: "true"})
 	return role
 }
 
 // OfRule returns the roles for a rule in the hub, bound to the hub's account.
 func (h *Hub) OfRule(r rules.Rule) []client.Object {
-	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: h.Namespace, Name: HubRole}}
+	subjects := []rbacv1.Subject{Account(h.Namespace, HubRole)}
 	if h.Impersonate {
 		subjects = append(subjects, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: rbac.HubGroup(h.apps())})
 	}
-	kind := func(kind string) metav1.TypeMeta {
-		return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind}
-	}
 	var all []client.Object
 	for _, needed := range rbac.HubRules(permissionsOf{r}) {
-		meta := metav1.ObjectMeta{Namespace: needed.Namespace, Name: nameOfRule(r)}
-		ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Name: meta.Name, Kind: "Role"}
-		if needed.Namespace == "" {
-			ref.Kind = "ClusterRole"
-			all = append(all, clusterRole(meta.Name, needed.Rules),
-				&rbacv1.ClusterRoleBinding{TypeMeta: kind("ClusterRoleBinding"), ObjectMeta: meta, RoleRef: ref, Subjects: subjects})
-			continue
-		}
-		all = append(all, role(needed.Namespace, meta.Name, needed.Rules),
-			&rbacv1.RoleBinding{TypeMeta: kind("RoleBinding"), ObjectMeta: meta, RoleRef: ref, Subjects: subjects})
+		all = append(all, Bound(named(needed.Namespace, nameOfRule(r)), needed.Rules, subjects...)...)
 	}
 	return all
 }

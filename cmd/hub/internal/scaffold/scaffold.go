@@ -40,8 +40,6 @@ type Files struct {
 type file struct {
 	path string
 	text []byte
-	// appends says that the text goes to the end of a file that exists.
-	appends bool
 }
 
 // values are what a module has in place of the words of the example.
@@ -178,11 +176,7 @@ func (f *Files) Write() error {
 		if err := os.MkdirAll(filepath.Dir(one.path), 0o755); err != nil { //nolint:gosec // It is source code.
 			return err
 		}
-		flags := os.O_WRONLY | os.O_CREATE | os.O_EXCL
-		if one.appends {
-			flags = os.O_WRONLY | os.O_APPEND
-		}
-		out, err := os.OpenFile(one.path, flags, 0o644) //nolint:gosec // It is source code.
+		out, err := os.OpenFile(one.path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644) //nolint:gosec // It is source code.
 		if err != nil {
 			return err
 		}

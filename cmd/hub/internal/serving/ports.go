@@ -35,16 +35,14 @@ type Options struct {
 
 // Ports are the addresses of a process.
 type Ports struct {
-	metrics, health, debug server
-	gatherer               prometheus.Gatherer
-	shown                  atomic.Pointer[Checks]
+	servers  []*server
+	gatherer prometheus.Gatherer
+	shown    atomic.Pointer[Checks]
 }
 
-// server does nothing without a listener.
 type server struct {
-	listener net.Listener
-	http     *http.Server
-	done     chan struct{} // closed when the server has ended
+	http *http.Server
+	done chan struct{} // closed when the server has ended
 }
 
 const (
@@ -56,49 +54,31 @@ const (
 // Listen takes the addresses and begins to serve. A taken address is an error that matches syscall.EADDRINUSE. ctx
 // bounds Listen only; the caller must call Close.
 func Listen(ctx context.Context, o Options) (*Ports, error) {
-	p := &Ports{gatherer: o.Gatherer}
+	debug, err := loopback(o.Debug)
+	if err != nil {
+		return nil, fmt.Errorf("serve profiles: %w", err)
+	}
+	p, profiles := &Ports{gatherer: o.Gatherer}, Profiles()
 	p.Show(nil)
-	if err := p.take(ctx, o); err != nil {
-		p.free()
-		return nil, err
-	}
-	p.metrics.serve(o.Log.WithValues("serves", "metrics"), func() http.Handler { return p.shown.Load().metrics })
-	p.health.serve(o.Log.WithValues("serves", "health"), func() http.Handler { return p.shown.Load().health })
-	profiles := Profiles()
-	p.debug.serve(o.Log.WithValues("serves", "debug"), func() http.Handler { return profiles })
-	return p, nil
-}
-
-// take stops at the first address that it cannot have.
-func (p *Ports) take(ctx context.Context, o Options) (err error) {
-	if o.Debug, err = loopback(o.Debug); err != nil {
-		return fmt.Errorf("serve profiles: %w", err)
-	}
-	if p.metrics.listener, err = listen(ctx, o.Metrics); err != nil {
-		return fmt.Errorf("serve metrics: %w", err)
-	}
-	if p.health.listener, err = listen(ctx, o.Health); err != nil {
-		return fmt.Errorf("serve health: %w", err)
-	}
-	if p.debug.listener, err = listen(ctx, o.Debug); err != nil {
-		return fmt.Errorf("serve profiles: %w", err)
-	}
-	return nil
-}
-
-func (p *Ports) free() {
-	for _, s := range []*server{&p.metrics, &p.health, &p.debug} {
-		if s.listener != nil {
-			_ = s.listener.Close()
+	for _, one := range []struct {
+		what, address string
+		shown         func() http.Handler
+	}{
+		{"metrics", o.Metrics, func() http.Handler { return p.shown.Load().metrics }},
+		{"health", o.Health, func() http.Handler { return p.shown.Load().health }},
+		{"profiles", debug, func() http.Handler { return profiles }},
+	} {
+		if one.address == Nowhere {
+			continue
 		}
+		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", one.address)
+		if err != nil {
+			p.Close()
+			return nil, fmt.Errorf("serve %s: %w", one.what, err)
+		}
+		p.servers = append(p.servers, serve(listener, o.Log.WithValues("serves", one.what), one.shown))
 	}
-}
-
-func listen(ctx context.Context, address string) (net.Listener, error) {
-	if address == Nowhere {
-		return nil, nil
-	}
-	return (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	return p, nil
 }
 
 // Show serves a site in place of the one before; nil is none.
@@ -112,35 +92,26 @@ func (p *Ports) Show(s *Checks) {
 
 // Close frees the addresses and cuts off the requests in progress.
 func (p *Ports) Close() {
-	p.metrics.close()
-	p.health.close()
-	p.debug.close()
-}
-
-func (s *server) serve(log logr.Logger, shown func() http.Handler) {
-	if s.listener == nil {
-		return
-	}
-	s.http = &http.Server{
-		Handler:           http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { shown().ServeHTTP(w, r) }),
-		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
-		ErrorLog: slog.NewLogLogger(logr.ToSlogHandler(log), slog.LevelError),
-	}
-	s.done = make(chan struct{})
-	log.V(1).Info("Listening", "address", s.listener.Addr().String())
-	go func() {
-		defer close(s.done)
-		if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
-			log.Error(err, "A server ended by itself")
-		}
-	}()
-}
-
-func (s *server) close() {
-	if s.http != nil {
+	for _, s := range p.servers {
 		_ = s.http.Close()
 		<-s.done
 	}
+}
+
+func serve(listener net.Listener, log logr.Logger, shown func() http.Handler) *server {
+	s := &server{done: make(chan struct{}), http: &http.Server{
+		Handler:           http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { shown().ServeHTTP(w, r) }),
+		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+		ErrorLog: slog.NewLogLogger(logr.ToSlogHandler(log), slog.LevelError),
+	}}
+	log.V(1).Info("Listening", "address", listener.Addr().String())
+	go func() {
+		defer close(s.done)
+		if err := s.http.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			log.Error(err, "A server ended by itself")
+		}
+	}()
+	return s
 }
 
 // loopback returns a loopback address, or Nowhere. There is no exception: a page for debugging has no other protection.

@@ -3,12 +3,48 @@
 package tests
 
 import (
+	"path/filepath"
 	"testing"
 
 	"github.com/spf13/pflag"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
+	"github.com/clusterfx/clusterfx/internal/testkit"
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
+
+// kubeconfigOf returns a kubeconfig with one context.
+func kubeconfigOf(name string) *clientcmdapi.Config {
+	all := clientcmdapi.NewConfig()
+	all.Clusters[name] = &clientcmdapi.Cluster{Server: "https://" + name}
+	all.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: name}
+	all.Contexts[name], all.CurrentContext = &clientcmdapi.Context{Cluster: name, AuthInfo: name}, name
+	return all
+}
+
+// What a dev writes into its kubeconfig the other commands read: the policy of its hub, and the address of its NATS server.
+func TestFlags_OfDev(t *testing.T) {
+	t.Parallel()
+	dev, policy := kubeconfigOf("dev"), kubeconfig.Policy{AllowProxyURL: true}
+	must(t, access.WritePolicy(dev.Clusters["dev"], policy))
+	must(t, access.WriteNATS(dev.Clusters["dev"], "nats://dev"))
+	for _, row := range []struct {
+		of     *clientcmdapi.Config
+		policy kubeconfig.Policy
+		nats   string
+	}{{dev, policy, "nats://dev"}, {kubeconfigOf("other"), kubeconfig.Policy{}, ""}} {
+		path := filepath.Join(t.TempDir(), "kubeconfig")
+		must(t, clientcmd.WriteToFile(*row.of, path))
+		var f access.Flags
+		set := pflag.NewFlagSet("test", pflag.ContinueOnError)
+		f.Bind(set)
+		must(t, set.Parse([]string{"--kubeconfig=" + path}))
+		testkit.Equal(t, f.Policy(), row.policy, "the policy")
+		testkit.Equal(t, f.NATS(), row.nats, "the address")
+	}
+}
 
 // Again returns the flags with which another command reaches the same cluster.
 func TestFlags_Again(t *testing.T) {

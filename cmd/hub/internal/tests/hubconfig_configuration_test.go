@@ -22,7 +22,7 @@ import (
 func optionsOf(t *testing.T, args ...string) (process.Options, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "kubeconfig")
-	must(t, clientcmd.WriteToFile(*kubeconfigOf("hub", "hub", "hub"), path))
+	must(t, clientcmd.WriteToFile(*kubeconfigOf("hub"), path))
 	module := registry.NewModule("inventory", registry.ModuleOptions{
 		Remote: fx.Invoke(func(map[string]string) {}), Config: registry.ConfigOf(func() map[string]string { return nil }),
 	})

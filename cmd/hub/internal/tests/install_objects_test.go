@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 	"github.com/clusterfx/clusterfx/config"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
@@ -90,7 +91,7 @@ func text(t *testing.T, all []*unstructured.Unstructured) string {
 	t.Helper()
 	all = slices.SortedFunc(slices.Values(all), func(a, b *unstructured.Unstructured) int { return cmp.Compare(id(a), id(b)) })
 	var out bytes.Buffer
-	must(t, install.Write(&out, all))
+	must(t, output.PrintObjects(&out, output.YAML, all))
 	return out.String()
 }
 

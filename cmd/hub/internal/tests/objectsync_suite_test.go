@@ -54,7 +54,7 @@ func newTwoClusters(t *testing.T, r rules.Rule) *twoClusters {
 	place := enroll.Place{Hub: s.hub, Namespace: hubv1.DefaultNamespace}
 	policy := kubeconfig.Policy{AllowCIDRs: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
 	s.diff = objectsync.Diff{Hub: s.hub, HubID: hubID, Rule: r, Reach: func(ctx context.Context, c *hubv1.Cluster) (*access.Cluster, func(), error) {
-		return place.Reach(ctx, c, policy, "test")
+		return place.Reach(ctx, c, policy)
 	}}
 	return s
 }
