@@ -171,7 +171,6 @@ func New(host *Common, o Options) *Life {
 		ControllerAdded:   l.controllerAdded,
 		ControllerRefused: l.controllerRefused,
 		ControllerSynced:  l.controllerSynced,
-		TakeUnsupervised:  l.takeUnsupervised,
 	}
 	// Not when the App has ended: the next App may start before that, and registers the same collectors.
 	context.AfterFunc(l.ctx, l.Collectors.end)
