@@ -77,11 +77,11 @@ func (l *Life) target() deletions.Target {
 		return l.targetInHub()
 	}
 	return deletions.Target{
-		Name: l.Name, UID: l.Desired.Owner.UID, Labels: l.Desired.Labels, Blind: l.Blind, Term: l.gateOfRemote(), Judge: &l.parents,
+		Name: l.Name, UID: l.Desired.Owner.UID, Labels: l.Desired.Labels, Blind: l.Blind, Term: l.gateOfRemote(), Judge: l.parents,
 	}
 }
 
-func (l *Life) targetInHub() deletions.Target { return deletions.Target{Judge: &l.parents} }
+func (l *Life) targetInHub() deletions.Target { return deletions.Target{Judge: l.parents} }
 
 // Limiter counts deletes of entities as those in the remote, and declares those of cleanup steps. Those of a hub part are
 // in the hub.
