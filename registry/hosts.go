@@ -41,7 +41,7 @@ func newAppHost(o Options) (*app.Common, context.CancelFunc) {
 	root, end := context.WithCancel(context.WithoutCancel(root))
 	h := &app.Common{
 		Root: root, Replica: cmp.Or(o.Replica, "hub"), Scheme: o.Scheme, Schemas: meter.NewSchemas(o.Scheme),
-		Hub: o.Hub, HubMapper: o.HubMapper, Mappings: &restmapper.Mappings{}, Buffers: &transport.Buffers{},
+		Hub: o.Hub, HubMapper: o.HubMapper, Mappings: &restmapper.Mappings{},
 		Registerer: o.Metrics, Tracer: tracerFor(o.Traces), Queues: contain.NewQueues(), Gate: o.Gate,
 		Journal: app.NewJournal(o.Journal), Limits: app.Limits(o.Limits.withDefaults()),
 	}

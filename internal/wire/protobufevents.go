@@ -3,6 +3,7 @@
 package wire
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"encoding/binary"
@@ -19,6 +20,7 @@ type protobufEvents struct {
 	io.ReadCloser
 	judge eventJudge
 	types verdict
+	chunk *bufio.Reader // of the body; nil while the watch waits for an event
 	event *bytes.Buffer // what was not read yet of the event; nil without one
 	err   error         // after that
 }
@@ -27,12 +29,20 @@ const (
 	lengthSize = 4
 	// maxEvent is what client-go accepts.
 	maxEvent = 16 << 20
+	// chunkSize bytes are read at once: each read sends the API server a packet about the space in the buffers, for a few
+	// kilobytes as for a chunk.
+	chunkSize = 32 << 10
 	// maxKept: larger buffers are not used again.
 	maxKept = 64 << 10
 )
 
-// events are the buffers of all watches, most of which wait for an event.
-var events = sync.Pool{New: func() any { return new(bytes.Buffer) }} //nolint:gochecknoglobals // A pool is shared.
+// The buffers of all watches, most of which wait for an event.
+//
+//nolint:gochecknoglobals // Pools are shared.
+var (
+	chunks = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, chunkSize) }}
+	events = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+)
 
 func (e *protobufEvents) Read(p []byte) (int, error) {
 	if e.event == nil && e.err == nil {
@@ -54,7 +64,7 @@ func (e *protobufEvents) Read(p []byte) (int, error) {
 // next returns the next event that passes, with its length.
 func (e *protobufEvents) next() (*bytes.Buffer, error) {
 	var length [lengthSize]byte
-	if _, err := io.ReadFull(e.ReadCloser, length[:]); err != nil {
+	if _, err := io.ReadFull(e.body(), length[:]); err != nil {
 		return nil, err
 	}
 	size := binary.BigEndian.Uint32(length[:])
@@ -64,9 +74,10 @@ func (e *protobufEvents) next() (*bytes.Buffer, error) {
 	event, _ := events.Get().(*bytes.Buffer)
 	event.Reset()
 	event.Write(length[:])
-	if n, err := event.ReadFrom(io.LimitReader(e.ReadCloser, int64(size))); err != nil || n < int64(size) {
+	if n, err := event.ReadFrom(io.LimitReader(e.inChunks(), int64(size))); err != nil || n < int64(size) {
 		return nil, cmp.Or(err, io.ErrUnexpectedEOF)
 	}
+	e.release()
 	passes, err := e.isUsual(event.Bytes()[lengthSize:])
 	switch {
 	case err != nil:
@@ -81,6 +92,30 @@ func (e *protobufEvents) next() (*bytes.Buffer, error) {
 		return nil, err
 	}
 	return bytes.NewBuffer(rewritten), nil
+}
+
+func (e *protobufEvents) body() io.Reader {
+	if e.chunk != nil {
+		return e.chunk
+	}
+	return e.ReadCloser
+}
+
+func (e *protobufEvents) inChunks() io.Reader {
+	if e.chunk == nil {
+		e.chunk, _ = chunks.Get().(*bufio.Reader)
+		e.chunk.Reset(e.ReadCloser)
+	}
+	return e.chunk
+}
+
+// release gives back the chunk if all of it was read.
+func (e *protobufEvents) release() {
+	if e.chunk.Buffered() == 0 {
+		e.chunk.Reset(nil)
+		chunks.Put(e.chunk)
+		e.chunk = nil
+	}
 }
 
 // isUsual reports whether the event has an object and nothing else, and the object its type and content and nothing that

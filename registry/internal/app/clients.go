@@ -136,7 +136,7 @@ func (l *Life) configFor(fence context.Context, base http.RoundTripper, limiter 
 		Base: base, Fence: fence, Gate: l.gateOfRemote(), Writes: l.Writes.Of(string(l.Name)),
 		UserAgent:   l.userAgent(),
 		RateLimiter: limiter, Timeout: l.Desired.Client.Timeout,
-		Meter: l.intake, Buffers: l.Buffers, Heard: l.Remote.LastReceived, Doubt: l.Remote.Doubt, Traffic: l.Metrics.Traffic(string(l.Name)),
+		Meter: l.intake, Heard: l.Remote.LastReceived, Doubt: l.Remote.Doubt, Traffic: l.Metrics.Traffic(string(l.Name)),
 		Intercept: l.Tracer.Requests(string(l.Name), telemetry.ToRemote),
 		Deletes:   l.Deleting(),
 	}
