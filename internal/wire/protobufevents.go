@@ -18,11 +18,12 @@ import (
 // protobufEvents judges each event when it is complete.
 type protobufEvents struct {
 	io.ReadCloser
-	judge eventJudge
-	types verdict
-	chunk *bufio.Reader // of the body; nil while the watch waits for an event
-	event *bytes.Buffer // what was not read yet of the event; nil without one
-	err   error         // after that
+	judge  eventJudge
+	types  verdict
+	length [lengthSize]byte
+	chunk  *bufio.Reader // of the body; nil while the watch waits for an event
+	event  *bytes.Buffer // what was not read yet of the event; nil without one
+	err    error         // after that
 }
 
 const (
@@ -63,17 +64,16 @@ func (e *protobufEvents) Read(p []byte) (int, error) {
 
 // next returns the next event that passes, with its length.
 func (e *protobufEvents) next() (*bytes.Buffer, error) {
-	var length [lengthSize]byte
-	if _, err := io.ReadFull(e.body(), length[:]); err != nil {
+	if _, err := io.ReadFull(e.body(), e.length[:]); err != nil {
 		return nil, err
 	}
-	size := binary.BigEndian.Uint32(length[:])
+	size := binary.BigEndian.Uint32(e.length[:])
 	if size > maxEvent {
 		return nil, errEvent
 	}
 	event, _ := events.Get().(*bytes.Buffer)
 	event.Reset()
-	event.Write(length[:])
+	event.Write(e.length[:])
 	if n, err := event.ReadFrom(io.LimitReader(e.inChunks(), int64(size))); err != nil || n < int64(size) {
 		return nil, cmp.Or(err, io.ErrUnexpectedEOF)
 	}
