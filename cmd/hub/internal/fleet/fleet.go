@@ -162,7 +162,7 @@ func (f *Fleet) watchTurn(ctx context.Context) {
 		case len(f.remotes.List()) == 0:
 			f.active.end(ctx, 0)
 		}
-		pause(ctx, turnEvery)
+		replica.Pause(ctx, turnEvery)
 	}
 }
 
