@@ -2,6 +2,8 @@ module github.com/clusterfx/clusterfx
 
 go 1.26.0
 
+tool github.com/nats-io/nats-server/v2
+
 require (
 	github.com/KimMachineGun/automemlimit v0.7.5
 	github.com/coder/websocket v1.8.15

@@ -25,9 +25,7 @@ func (r *Remote) minted(how mintFunc, lifetime time.Duration) *fleet.Credential 
 	minted, err := how(r.way.cluster, r.tb.Context(), fleet.User{
 		Name: fmt.Sprintf("hubtest-%d", r.state.users), Rules: r.site.rules(), Lifetime: lifetime,
 	})
-	if err != nil {
-		r.tb.Fatalf("hubtest: create a credential for %s: %v", r.Name(), err)
-	}
+	r.must(err, "create a credential for %s", r.Name())
 	return minted
 }
 
@@ -38,18 +36,14 @@ func (r *Remote) RotateToken() {
 	before := r.state.credential
 	r.mint((*fleet.Cluster).MintToken, 0)
 	r.use()
-	if err := before.Revoke(r.tb.Context()); err != nil {
-		r.tb.Fatalf("hubtest: revoke the last credential of %s: %v", r.Name(), err)
-	}
+	r.must(before.Revoke(r.tb.Context()), "revoke the last credential of %s", r.Name())
 }
 
 // RevokeToken takes the hub's permissions and makes its token invalid. The API server caches tokens for ten seconds:
 // responses are Forbidden first, Unauthorized later. RotateToken restores access.
 func (r *Remote) RevokeToken() {
 	r.tb.Helper()
-	if err := r.state.credential.Revoke(r.tb.Context()); err != nil {
-		r.tb.Fatalf("hubtest: revoke the credential of %s: %v", r.Name(), err)
-	}
+	r.must(r.state.credential.Revoke(r.tb.Context()), "revoke the credential of %s", r.Name())
 }
 
 // certificateLifetime is the first try. Each further one lives twice as long, until the app gets it in time.

@@ -77,7 +77,5 @@ func (h *Hub) AllowDeletes(hold deletes.Hold, objects int) {
 		object.SetAnnotations(annotations)
 		err = h.Client().Patch(ctx, object, client.MergeFrom(before))
 	}
-	if err != nil {
-		h.tb.Fatalf("hubtest: allow the deletes of %s: %v", hold.ID, err)
-	}
+	h.must(err, "allow the deletes of %s", hold.ID)
 }

@@ -25,9 +25,7 @@ func (h *Hub) restrict() {
 			Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceSystem, Name: hubAccount,
 		})
 	}
-	if err != nil {
-		h.tb.Fatalf("hubtest: create the account of the hub: %v", err)
-	}
+	h.must(err, "create the account of the hub")
 	h.site.process.account = account
 }
 

@@ -121,9 +121,7 @@ func (h *Hub) Start() {
 // Stop stops the hub as SIGTERM does, and waits for its end. API servers continue to run.
 func (h *Hub) Stop() {
 	h.tb.Helper()
-	if err := h.site.process.stop(); err != nil {
-		h.tb.Fatalf("hubtest: stop the hub: %v", err)
-	}
+	h.must(h.site.process.stop(), "stop the hub")
 }
 
 // Restart is Stop and Start. Statuses stay until the new hub reconciles them; WaitReady waits for that.

@@ -58,9 +58,7 @@ func (r *Remote) Register(changes ...func(*hubv1.Cluster)) {
 	for _, change := range changes {
 		change(c)
 	}
-	if err := r.hub().Create(r.tb.Context(), c); err != nil {
-		r.tb.Fatalf("hubtest: register %s: %v", r.Name(), err)
-	}
+	r.must(r.hub().Create(r.tb.Context(), c), "register %s", r.Name())
 	if r.site.agents != nil {
 		r.connectAgent(c)
 	}
@@ -85,9 +83,7 @@ func (r *Remote) Deregister() {
 func (r *Remote) Cluster() *hubv1.Cluster {
 	r.tb.Helper()
 	c, err := r.get(r.tb.Context())
-	if err != nil {
-		r.tb.Fatalf("hubtest: read the Cluster of %s: %v", r.Name(), err)
-	}
+	r.must(err, "read the Cluster of %s", r.Name())
 	return c
 }
 
@@ -102,9 +98,7 @@ func (r *Remote) Change(change func(*hubv1.Cluster)) {
 		change(c)
 		return r.hub().Update(r.tb.Context(), c)
 	})
-	if err != nil {
-		r.tb.Fatalf("hubtest: change the Cluster of %s: %v", r.Name(), err)
-	}
+	r.must(err, "change the Cluster of %s", r.Name())
 }
 
 // WaitReady waits until the Cluster is Ready in its current generation, and the app lends its client. Modules may
@@ -220,24 +214,18 @@ func (r *Remote) store() {
 	if apierrors.IsAlreadyExists(err) {
 		err = r.replace(secret)
 	}
-	if err != nil {
-		r.tb.Fatalf("hubtest: store the credentials of %s: %v", r.Name(), err)
-	}
+	r.must(err, "store the credentials of %s", r.Name())
 }
 
 // Kill ends the remote's API server as a loss of power does. Its data remain for Restart.
 func (r *Remote) Kill() {
 	r.tb.Helper()
-	if err := r.way.cluster.Kill(); err != nil {
-		r.tb.Fatalf("hubtest: %v", err)
-	}
+	r.must(r.way.cluster.Kill(), "kill %s", r.Name())
 }
 
 // Restart starts the remote's API server, ending it first if it runs, and waits about two seconds until it is ready,
 // with the same address and data.
 func (r *Remote) Restart() {
 	r.tb.Helper()
-	if err := r.way.cluster.Restart(r.tb.Context()); err != nil {
-		r.tb.Fatalf("hubtest: %v", err)
-	}
+	r.must(r.way.cluster.Restart(r.tb.Context()), "restart %s", r.Name())
 }

@@ -26,9 +26,7 @@ func (r *Remote) RegisterBySecret(changes ...func(*corev1.Secret)) {
 	for _, change := range changes {
 		change(secret)
 	}
-	if err := r.hub().Create(r.tb.Context(), secret); err != nil {
-		r.tb.Fatalf("hubtest: register %s by a Secret: %v", r.Name(), err)
-	}
+	r.must(r.hub().Create(r.tb.Context(), secret), "register %s by a Secret", r.Name())
 	r.state.bySecret = true
 }
 
@@ -42,9 +40,7 @@ func (r *Remote) Kubeconfig() []byte {
 func (r *Remote) throughProxy(credential *fleet.Credential) []byte {
 	r.tb.Helper()
 	kubeconfig, err := r.way.proxy.Kubeconfig(credential.Kubeconfig())
-	if err != nil {
-		r.tb.Fatalf("hubtest: write the kubeconfig of %s: %v", r.Name(), err)
-	}
+	r.must(err, "write the kubeconfig of %s", r.Name())
 	return kubeconfig
 }
 

@@ -4,6 +4,7 @@ package hubtest
 
 import (
 	"context"
+	"fmt"
 	"io/fs"
 	"testing"
 	"time"
@@ -34,9 +35,7 @@ func (s *Server) Config() *rest.Config { return s.way.cluster.Config() }
 func (s *Server) Create(objects ...client.Object) {
 	s.tb.Helper()
 	for _, o := range objects {
-		if err := s.Client().Create(s.tb.Context(), o); err != nil {
-			s.tb.Fatalf("hubtest: create %s in %s: %v", describe(s.site.scheme, o), s.way.name, err)
-		}
+		s.must(s.Client().Create(s.tb.Context(), o), "create %s in %s", describe(s.site.scheme, o), s.way.name)
 	}
 }
 
@@ -45,27 +44,21 @@ func (s *Server) Delete(objects ...client.Object) {
 	s.tb.Helper()
 	for _, o := range objects {
 		err := s.Client().Delete(s.tb.Context(), o, client.GracePeriodSeconds(0))
-		if client.IgnoreNotFound(err) != nil {
-			s.tb.Fatalf("hubtest: delete %s in %s: %v", describe(s.site.scheme, o), s.way.name, err)
-		}
+		s.must(client.IgnoreNotFound(err), "delete %s in %s", describe(s.site.scheme, o), s.way.name)
 	}
 }
 
 // InstallCRDs waits until the kinds are served.
 func (s *Server) InstallCRDs(crds ...*apiextensionsv1.CustomResourceDefinition) {
 	s.tb.Helper()
-	if err := pool.InstallCRDs(s.tb.Context(), s.Client(), crds); err != nil {
-		s.tb.Fatalf("hubtest: %s: %v", s.way.name, err)
-	}
+	s.must(pool.InstallCRDs(s.tb.Context(), s.Client(), crds), "install CRDs in %s", s.way.name)
 }
 
 func (s *Server) prepare(trees []fs.FS) {
 	s.tb.Helper()
 	for _, tree := range trees {
 		crds, err := pool.ReadCRDs(tree)
-		if err != nil {
-			s.tb.Fatalf("hubtest: %v", err)
-		}
+		s.must(err, "read CRDs")
 		s.InstallCRDs(crds...)
 	}
 }
@@ -74,9 +67,7 @@ func (s *Server) prepare(trees []fs.FS) {
 // methods below set the most common.
 func (s *Server) Break(f fault.Fault) {
 	s.tb.Helper()
-	if err := s.way.proxy.Set(f); err != nil {
-		s.tb.Fatalf("hubtest: break the connection to %s: %v", s.way.name, err)
-	}
+	s.must(s.way.proxy.Set(f), "break the connection to %s", s.way.name)
 }
 
 // Blackhole drops all data: connections are silent, new ones are not established.
@@ -101,6 +92,14 @@ func (s *Server) Slow(d time.Duration) {
 func (s *Server) Repair() {
 	s.tb.Helper()
 	s.Break(fault.Pass())
+}
+
+// must ends the test if there is an error, with what was to be done.
+func (s *Server) must(err error, what string, about ...any) {
+	s.tb.Helper()
+	if err != nil {
+		s.tb.Fatalf("hubtest: %s: %v", fmt.Sprintf(what, about...), err)
+	}
 }
 
 func (s *Server) context() (context.Context, context.CancelFunc) {

@@ -20,9 +20,7 @@ func Tunnels() Option {
 func (h *Hub) prepareTunnels() {
 	h.tb.Helper()
 	agents, key, err := tunnel.NewLocal(h.site.context())
-	if err != nil {
-		h.tb.Fatalf("hubtest: prepare tunnels: %v", err)
-	}
+	h.must(err, "prepare tunnels")
 	h.site.agents = agents
 	h.Create(&corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: h.site.process.credentialsNamespace(), Name: hubv1.TunnelSecretName},
@@ -34,13 +32,9 @@ func (h *Hub) prepareTunnels() {
 func (r *Remote) connectAgent(c *hubv1.Cluster) {
 	r.tb.Helper()
 	key, err := r.site.agents.Run(c.Name, r.way.proxy.Addr())
-	if err != nil {
-		r.tb.Fatalf("hubtest: run the agent of %s: %v", c.Name, err)
-	}
+	r.must(err, "run the agent of %s", c.Name)
 	secret := &corev1.Secret{ObjectMeta: r.secretMeta()}
 	before := secret.DeepCopy()
 	metav1.SetMetaDataAnnotation(&secret.ObjectMeta, hubv1.AnnotationTunnelKeys, c.Name+"/"+string(c.UID)+" "+key)
-	if err := r.hub().Patch(r.tb.Context(), secret, client.MergeFrom(before)); err != nil {
-		r.tb.Fatalf("hubtest: accept the agent of %s: %v", c.Name, err)
-	}
+	r.must(r.hub().Patch(r.tb.Context(), secret, client.MergeFrom(before)), "accept the agent of %s", c.Name)
 }

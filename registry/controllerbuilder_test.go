@@ -26,7 +26,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/watch"
 )
 
-// The start of an app logs the controllers that are not supervised, in one line for each module.
+// The start of an app logs the controllers that are not supervised.
 func TestControllerManagedBy_OthersAreLogged(t *testing.T) {
 	t.Parallel()
 	plain := func(p registry.Remote, name string, object client.Object) error {
@@ -48,9 +48,9 @@ func TestControllerManagedBy_OthersAreLogged(t *testing.T) {
 		o.Log, o.Modules = log.log(), []registry.Module{mixed, supervised}
 	})
 	spawn(t, r, "a", configFor(t, fleettest.Cluster(t, "one").Kubeconfig()))
-	lines := log.with("Controllers are not supervised")
-	if len(lines) != 1 || !strings.Contains(lines[0], `"module"="mixed" "controllers"=["forgotten" "overlooked"]`) {
-		t.Errorf("got log %q, want one line with the module mixed and its controllers forgotten and overlooked", lines)
+	lines := log.with("A controller is not supervised")
+	if len(lines) != 2 || !strings.Contains(lines[0], `"module"="mixed" "controller"="forgotten"`) || !strings.Contains(lines[1], `"controller"="overlooked"`) {
+		t.Errorf("got log %q, want a line for each of the controllers forgotten and overlooked of the module mixed", lines)
 	}
 }
 
@@ -106,7 +106,7 @@ func TestControllerManagedBy_Methods(t *testing.T) {
 	})
 	mu.Lock()
 	defer mu.Unlock()
-	if seen["kube-system"] || !logged || len(log.with("Controllers are not supervised")) > 0 {
+	if seen["kube-system"] || !logged || len(log.with("A controller is not supervised")) > 0 {
 		t.Errorf("got request for kube-system: %t, want false; log constructor called: %t, want true; got log %q, want 0 lines", seen["kube-system"], logged, log.lines)
 	}
 }

@@ -31,8 +31,8 @@ func (r *Registry) graph(s actor.Start) app.Graph {
 	s.Status.Labels = nil // Those of now are in the Facts.
 	return appGraph{
 		modules: s.Selection.Run, shared: slices.Concat(r.shared, s.Selection.Offered.Values()),
-		status: s.Status, facts: Facts{s.Facts}, quote: quoter(s.Redact), hubCache: r.hubCache,
-		hubID: r.hubID, hubObjects: r.hubObjects,
+		status: s.Status, facts: Facts{s.Facts}, quote: func(text string) string { return r.Quote(s.Status.Name, text) },
+		hubCache: r.hubCache, hubID: r.hubID, hubObjects: r.hubObjects,
 	}.options
 }
 

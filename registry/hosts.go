@@ -19,7 +19,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/app"
 	"github.com/clusterfx/clusterfx/registry/internal/catalog"
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
-	"github.com/clusterfx/clusterfx/registry/internal/logsink"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 	"github.com/clusterfx/clusterfx/registry/internal/middleware"
 	"github.com/clusterfx/clusterfx/registry/internal/probe"
@@ -27,7 +26,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/startqueue"
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
-	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 	"github.com/clusterfx/clusterfx/registry/liveness"
 	"github.com/clusterfx/clusterfx/registry/rbac"
 	"github.com/clusterfx/clusterfx/registry/state"
@@ -43,7 +41,7 @@ func newAppHost(o Options) (*app.Common, context.CancelFunc) {
 	root, end := context.WithCancel(context.WithoutCancel(root))
 	h := &app.Common{
 		Root: root, Replica: cmp.Or(o.Replica, "hub"), Scheme: o.Scheme, Schemas: meter.NewSchemas(o.Scheme),
-		Hub: o.Hub, HubMapper: o.HubMapper, Mappings: &restmapper.Mappings{}, Buffers: &transport.Buffers{},
+		Hub: o.Hub, HubMapper: o.HubMapper, Mappings: &restmapper.Mappings{},
 		Registerer: o.Metrics, Tracer: tracerFor(o.Traces), Queues: contain.NewQueues(), Gate: o.Gate,
 		Journal: app.NewJournal(o.Journal), Limits: app.Limits(o.Limits.withDefaults()),
 	}
@@ -72,18 +70,15 @@ func (r *Registry) startSlots() map[string]int {
 func (r *Registry) newRemotes(o Options, modules catalog.Catalog, inForce *middleware.Set) *actor.Common {
 	apps, end := newAppHost(o)
 	r.end = end
-	hub := logsink.NewHubCredential(o.Hub, o.Secrets)
 	var epochs atomic.Int64
 	return &actor.Common{
 		Apps: apps, Log: r.log, Key: []byte(rand.Text()), Policy: o.Policy,
 		Connections: probe.Options{
 			Contacts: startqueue.New(contacts, contactTurn, o.overloaded).Adapting(o.paces.Overload), Tracer: apps.Tracer, Metrics: apps.Metrics,
 			Beat: r.pulse.beat, Starved: r.pulse.StarvedSince, Pauses: o.paces.pauses(),
-			Redact: func(t *kubeconfig.Transport) func(string) string {
-				return func(text string) string { return hub.Redact(t.Redact(text)) }
-			},
+			Redact: o.Secrets.Redact,
 		},
-		Secrets: o.Secrets, HubCredential: hub,
+		Secrets: o.Secrets,
 		Undeclared: func(run []catalog.Choice, labels map[string]string) app.Undeclared {
 			return undeclaredIn(modules, run, labels)
 		},

@@ -17,7 +17,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/clusterfx/clusterfx/internal/testkit"
-	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
 // A registry without remotes redacts the credential of the hub, also after a rotation of its file, and for some time
@@ -50,15 +49,4 @@ func TestRedactingLogger_Hub(t *testing.T) {
 			}
 		}
 	})
-}
-
-// The Quote of an app replaces the credentials of its remote.
-func TestQuoter(t *testing.T) {
-	t.Parallel()
-	const canary = "tOk9zQ7xWv4kJ2pL8mN3rT6y"
-	c := kubeconfig.CredentialOf(&rest.Config{BearerToken: canary})
-	quote := quoter(func(text string) string { return kubeconfig.Redact(text, c) })
-	if got := quote("one\n" + canary); got != "one [redacted]" {
-		t.Errorf("Quote returns %q, want the credential redacted", got)
-	}
 }

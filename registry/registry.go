@@ -24,6 +24,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/catalog"
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/internal/hubpart"
+	"github.com/clusterfx/clusterfx/registry/internal/logsink"
 	"github.com/clusterfx/clusterfx/registry/internal/middleware"
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
@@ -101,7 +102,7 @@ func New(o Options) (*Registry, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.remotes.HubCredential.Follow()
+	logsink.NewHubCredential(o.Hub, o.Secrets).Follow()
 	r.states = telemetry.NewStates(telemetry.StatesOptions{
 		Remotes: r.List, HubParts: r.hubPartStates, Holds: r.countedHolds, StartSlots: r.startSlots, Aggregate: o.AggregateMetrics,
 	})
@@ -375,8 +376,8 @@ func (r *Registry) forget(a *actor.Actor, last func()) bool {
 	name := a.Name()
 	delete(r.actors, name)
 	r.remotes.Apps.Metrics.Forget(string(name))
-	r.remotes.Secrets.Set(string(name))
 	r.claims.drop(name)
 	last()
+	r.remotes.Secrets.Set(string(name))
 	return true
 }

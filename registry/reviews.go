@@ -6,13 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/util/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/clusterfx/clusterfx/registry/internal/machine"
 	"github.com/clusterfx/clusterfx/registry/internal/probe"
 	"github.com/clusterfx/clusterfx/registry/rbac"
 )
@@ -21,38 +20,24 @@ import (
 // cannot be declared. It is safe for many goroutines.
 type Reviews struct {
 	client client.Client
-
-	mu    sync.Mutex // protects the field
-	known map[string]review
+	known  *cache.LRUExpireCache // the rules by namespace
 }
 
-type review struct {
-	status authorizationv1.SubjectRulesReviewStatus
-	at     time.Time
-}
-
-// reviewFor is how long the rules of a namespace are remembered: many ask for them at once.
-const reviewFor = 5 * time.Second
+// reviewFor is how long the rules of a namespace are remembered, and maxReviews of how many: many ask for them at once.
+const reviewFor, maxReviews = 5 * time.Second, 1000
 
 // NewReviews returns Reviews that ask with a client.
-func NewReviews(c client.Client) *Reviews { return &Reviews{client: c, known: map[string]review{}} }
+func NewReviews(c client.Client) *Reviews {
+	return &Reviews{client: c, known: cache.NewLRUExpireCache(maxReviews)}
+}
 
 // Lacking returns the permissions of these that the client does not have, as an operator would ask for them.
 func (r *Reviews) Lacking(ctx context.Context, of []rbac.NamespacedRules) ([]string, error) {
-	const module = "asks"
-	var lacking []string
-	for _, part := range of {
-		q := &machine.Questions{Rules: []machine.ModuleRules{{Module: module, Rules: part.Rules}}}
-		if part.Namespace != "" {
-			q.Namespaces = []string{part.Namespace}
-		}
-		missing, err := probe.Reviewer{Post: r.post}.Missing(ctx, q)
-		if err != nil {
-			return nil, fmt.Errorf("ask for the permissions of the hub: %w", err)
-		}
-		lacking = append(lacking, missing[module]...)
+	lacking, err := probe.Reviewer{Post: r.post}.Lacking(ctx, of)
+	if err != nil {
+		return nil, fmt.Errorf("ask for the permissions of the hub: %w", err)
 	}
-	return probe.Abbreviate(lacking), nil
+	return lacking, nil
 }
 
 var errNoReview = errors.New("the reviewer asks for something else than rules and access")
@@ -62,20 +47,16 @@ func (r *Reviews) post(ctx context.Context, _ string, about client.Object) error
 	case *authorizationv1.SelfSubjectAccessReview:
 		return r.client.Create(ctx, one)
 	case *authorizationv1.SelfSubjectRulesReview:
-		r.mu.Lock()
-		before, ok := r.known[one.Spec.Namespace]
-		r.mu.Unlock()
-		if ok && time.Since(before.at) < reviewFor {
-			before.status.DeepCopyInto(&one.Status)
+		known, _ := r.known.Get(one.Spec.Namespace)
+		if status, ok := known.(*authorizationv1.SubjectRulesReviewStatus); ok {
+			status.DeepCopyInto(&one.Status)
 			return nil
 		}
-		if err := r.client.Create(ctx, one); err != nil {
-			return err
+		err := r.client.Create(ctx, one)
+		if err == nil {
+			r.known.Add(one.Spec.Namespace, one.Status.DeepCopy(), reviewFor)
 		}
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.known[one.Spec.Namespace] = review{*one.Status.DeepCopy(), time.Now()}
-		return nil
+		return err
 	}
 	return errNoReview
 }

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"time"
 )
 
 // serviceIP is the first address for Services.
@@ -28,7 +27,7 @@ func (a *authority) writeServerKeys(dir string, addresses []netip.Addr) error {
 	}
 	cert, key, err := a.issue(&x509.Certificate{
 		Subject:     pkix.Name{CommonName: "kube-apiserver"},
-		NotAfter:    time.Now().Add(caLifetime),
+		NotAfter:    a.ca.NotAfter,
 		IPAddresses: ips,
 		DNSNames: []string{
 			"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc",
@@ -47,12 +46,12 @@ func (a *authority) writeServerKeys(dir string, addresses []netip.Addr) error {
 
 // apiServer is complete, with authentication, RBAC, admission, priority and fairness and watch caches. Only what needs
 // other machines is left out.
-func (p *processes) apiServer(r record, dir string) program {
+func (p *processes) apiServer(r request, port int) program {
 	flags := []string{
 		"--etcd-servers=unix://../" + etcdDir + "/" + etcdSocket,
-		"--etcd-prefix=/registry/" + r.Name,
+		"--etcd-prefix=/registry/" + r.name,
 		"--bind-address=" + p.bindAddress().String(),
-		"--secure-port=" + strconv.Itoa(r.Port),
+		"--secure-port=" + strconv.Itoa(port),
 		"--tls-cert-file=" + serverCertFile,
 		"--tls-private-key-file=" + serverKeyFile,
 		"--client-ca-file=" + caCertFile,
@@ -73,8 +72,8 @@ func (p *processes) apiServer(r record, dir string) program {
 	if p.options.Audit {
 		flags = append(flags, auditFlags()...)
 	}
-	server := p.program(apiServerBinary, dir, slices.Concat(flags, r.Flags))
-	if path, err := apiServerOf(r.Version); err == nil {
+	server := p.program(apiServerBinary, r.dir, slices.Concat(flags, r.flags))
+	if path, err := apiServerOf(r.version); err == nil {
 		server.path = path
 	}
 	return server

@@ -140,7 +140,7 @@ func (c *Cluster) AuditReader(filters ...func(AuditEvent) bool) *AuditReader {
 // Next returns what was logged since the last call. A request with entries in two parts is in both.
 func (r *AuditReader) Next() ([]AuditEvent, error) {
 	c := r.cluster
-	file, err := os.Open(filepath.Join(c.dir, auditLog))
+	file, err := os.Open(filepath.Join(c.Dir(), auditLog))
 	if errors.Is(err, os.ErrNotExist) {
 		err = fmt.Errorf("%w: start the fleet with Options.Audit", err)
 	}

@@ -10,12 +10,14 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
-	"errors"
 	"fmt"
 	"math/big"
 	"os"
 	"path/filepath"
 	"time"
+
+	certutil "k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
 )
 
 const (
@@ -25,9 +27,6 @@ const (
 	serverCertFile = "apiserver.crt"
 	serverKeyFile  = "apiserver.key"
 )
-
-// caLifetime is longer than any fleet lives.
-const caLifetime = 5 * 365 * 24 * time.Hour
 
 // clockSkew is how far back certificates and tokens begin.
 const clockSkew = time.Minute
@@ -42,29 +41,20 @@ type authority struct {
 
 // createAuthority writes new keys into dir.
 func createAuthority(dir, name string) (*authority, error) {
-	tokenKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	for _, file := range []string{caKeyFile, tokenKeyFile} {
+		if _, _, err := keyutil.LoadOrGenerateKeyFile(filepath.Join(dir, file)); err != nil {
+			return nil, err
+		}
+	}
+	key, err := readKey(filepath.Join(dir, caKeyFile))
 	if err != nil {
 		return nil, err
 	}
-	caKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	ca, err := certutil.NewSelfSignedCACert(certutil.Config{CommonName: "clusterfx-fleet-" + name, NotBefore: time.Now().Add(-clockSkew)}, key)
 	if err != nil {
 		return nil, err
 	}
-	template := &x509.Certificate{
-		Subject:               pkix.Name{CommonName: "clusterfx-fleet-" + name},
-		NotAfter:              time.Now().Add(caLifetime),
-		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
-		BasicConstraintsValid: true,
-		IsCA:                  true,
-	}
-	caPEM, err := certify(template, template, caKey.Public(), caKey)
-	if err != nil {
-		return nil, err
-	}
-	if err := writeKeys(dir, map[string]crypto.Signer{caKeyFile: caKey, tokenKeyFile: tokenKey}); err != nil {
-		return nil, err
-	}
-	if err := os.WriteFile(filepath.Join(dir, caCertFile), caPEM, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, caCertFile), certificatePEM(ca.Raw), 0o600); err != nil {
 		return nil, err
 	}
 	return loadAuthority(dir)
@@ -72,17 +62,9 @@ func createAuthority(dir, name string) (*authority, error) {
 
 // loadAuthority reads them, or those of a kind node.
 func loadAuthority(dir string) (*authority, error) {
-	caPEM, err := os.ReadFile(filepath.Join(dir, caCertFile))
+	ca, err := certutil.CertsFromFile(filepath.Join(dir, caCertFile))
 	if err != nil {
 		return nil, err
-	}
-	block, _ := pem.Decode(caPEM)
-	if block == nil {
-		return nil, fmt.Errorf("%s in %s holds no certificate", caCertFile, dir)
-	}
-	ca, err := x509.ParseCertificate(block.Bytes)
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", caCertFile, err)
 	}
 	caKey, err := readKey(filepath.Join(dir, caKeyFile))
 	if err != nil {
@@ -92,7 +74,7 @@ func loadAuthority(dir string) (*authority, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &authority{caPEM: caPEM, ca: ca, caKey: caKey, tokenKey: tokenKey}, nil
+	return &authority{caPEM: certificatePEM(ca[0].Raw), ca: ca[0], caKey: caKey, tokenKey: tokenKey}, nil
 }
 
 func (a *authority) issue(template *x509.Certificate) (cert, key []byte, err error) {
@@ -100,12 +82,16 @@ func (a *authority) issue(template *x509.Certificate) (cert, key []byte, err err
 	if err != nil {
 		return nil, nil, err
 	}
-	template.KeyUsage = x509.KeyUsageDigitalSignature
-	if cert, err = certify(template, a.ca, signer.Public(), a.caKey); err != nil {
+	if template.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120)); err != nil {
 		return nil, nil, err
 	}
-	key, err = encodeKey(signer)
-	return cert, key, err
+	template.KeyUsage, template.NotBefore = x509.KeyUsageDigitalSignature, time.Now().Add(-clockSkew)
+	der, err := x509.CreateCertificate(rand.Reader, template, a.ca, signer.Public(), a.caKey)
+	if err != nil {
+		return nil, nil, fmt.Errorf("sign the certificate of %s: %w", template.Subject.CommonName, err)
+	}
+	key, err = keyutil.MarshalPrivateKeyToPEM(signer)
+	return certificatePEM(der), key, err
 }
 
 func (a *authority) client(user string, groups []string, expires time.Time) (cert, key []byte, err error) {
@@ -116,61 +102,19 @@ func (a *authority) client(user string, groups []string, expires time.Time) (cer
 	})
 }
 
-func certify(template, parent *x509.Certificate, public crypto.PublicKey, key crypto.Signer) ([]byte, error) {
-	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
-	if err != nil {
-		return nil, err
-	}
-	template.SerialNumber = serial
-	template.NotBefore = time.Now().Add(-clockSkew)
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, public, key)
-	if err != nil {
-		return nil, fmt.Errorf("sign the certificate of %s: %w", template.Subject.CommonName, err)
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
-}
-
-func writeKeys(dir string, keys map[string]crypto.Signer) error {
-	for name, key := range keys {
-		data, err := encodeKey(key)
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// encodeKey is for kube-apiserver.
-func encodeKey(key crypto.Signer) ([]byte, error) {
-	ec, ok := key.(*ecdsa.PrivateKey)
-	if !ok {
-		return nil, fmt.Errorf("encode a key: unexpected type %T", key)
-	}
-	der, err := x509.MarshalECPrivateKey(ec)
-	if err != nil {
-		return nil, err
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), nil
+func certificatePEM(der []byte) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: certutil.CertificateBlockType, Bytes: der})
 }
 
 // readKey reads a key of the fleet, or an RSA key of kind.
 func readKey(file string) (crypto.Signer, error) {
-	data, err := os.ReadFile(file)
+	key, err := keyutil.PrivateKeyFromFile(file)
 	if err != nil {
 		return nil, err
 	}
-	block, _ := pem.Decode(data)
-	if block == nil {
-		return nil, fmt.Errorf("%s holds no key", file)
+	signer, ok := key.(crypto.Signer)
+	if !ok {
+		return nil, fmt.Errorf("read %s: it holds a %T", file, key)
 	}
-	if key, err := x509.ParseECPrivateKey(block.Bytes); err == nil {
-		return key, nil
-	}
-	if key, err := x509.ParsePKCS1PrivateKey(block.Bytes); err == nil {
-		return key, nil
-	}
-	return nil, fmt.Errorf("read %s: %w", file, errors.ErrUnsupported)
+	return signer, nil
 }

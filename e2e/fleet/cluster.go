@@ -9,32 +9,31 @@ import (
 	"os"
 	"path/filepath"
 
+	clientset "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
 
 // A Cluster is one running cluster of a Fleet. It is safe for many goroutines, but change its state (Stop, Kill, Pause,
 // Resume, Restart) in one at a time.
 type Cluster struct {
-	name      string
-	dir       string
+	loan      Loan
 	authority *authority
 	admin     access
+	kube      *clientset.Clientset // the administrator's; it leaves no connection behind
 	machine   machine
 	chores    chores
-	// record is what a later process needs to find it.
-	record record
 }
 
 const adminName = "clusterfx-fleet-admin"
 
 const adminKubeconfig = "admin.kubeconfig"
 
-// newCluster writes the administrator's kubeconfig into dir. The provider adds the machine.
-func newCluster(dir string, r record, authority *authority) (*Cluster, error) {
+// newCluster writes the administrator's kubeconfig into the folder. The provider adds the machine.
+func newCluster(l Loan, authority *authority) (*Cluster, error) {
 	admin := access{
-		cluster: r.Name,
+		cluster: l.Name,
 		user:    adminName,
-		server:  fmt.Sprintf("https://127.0.0.1:%d", r.Port),
+		server:  fmt.Sprintf("https://127.0.0.1:%d", l.Port),
 		ca:      authority.caPEM,
 	}
 	cert, key, err := authority.client(admin.user, []string{"system:masters"}, authority.ca.NotAfter)
@@ -42,8 +41,15 @@ func newCluster(dir string, r record, authority *authority) (*Cluster, error) {
 		return nil, err
 	}
 	admin.cert, admin.key = cert, key
-	err = os.WriteFile(filepath.Join(dir, adminKubeconfig), admin.kubeconfig(), 0o600)
-	return &Cluster{name: r.Name, dir: dir, authority: authority, admin: admin, record: r}, err
+	if err := os.WriteFile(filepath.Join(l.Dir, adminKubeconfig), admin.kubeconfig(), 0o600); err != nil {
+		return nil, err
+	}
+	client, err := admin.httpClient()
+	if err != nil {
+		return nil, err
+	}
+	kube, err := clientset.NewForConfigAndClient(admin.config(), client)
+	return &Cluster{loan: l, authority: authority, admin: admin, kube: kube}, err
 }
 
 // machine is the provider's part of a cluster.
@@ -73,10 +79,10 @@ func (c *Cluster) nodes() (nodes, error) {
 }
 
 // Name returns the name that the cluster was created with.
-func (c *Cluster) Name() string { return c.name }
+func (c *Cluster) Name() string { return c.loan.Name }
 
 // Dir has the cluster's keys, its admin.kubeconfig and logs.
-func (c *Cluster) Dir() string { return c.dir }
+func (c *Cluster) Dir() string { return c.loan.Dir }
 
 // Server returns the URL of the API server.
 func (c *Cluster) Server() string { return c.admin.server }
@@ -138,7 +144,7 @@ func (c *Cluster) destroy(ctx context.Context) error {
 
 func (c *Cluster) wrap(action string, err error) error {
 	if err != nil {
-		return fmt.Errorf("%s cluster %s: %w", action, c.name, err)
+		return fmt.Errorf("%s cluster %s: %w", action, c.Name(), err)
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ that a test that mixes up two clusters fails. One etcd keeps all data, on a Unix
 A cluster is ready after about two and a half seconds, one and a half of processor time.
 
 Every process dies with its owner, even if that is killed: a shell beside it reads from a pipe of the owner
-(PR_SET_PDEATHSIG exists on Linux only, and follows a thread). A detached process holds a lock on a file with its id.
+(PR_SET_PDEATHSIG exists on Linux only, and follows a thread).
 
 The fleet signs tokens of seconds itself, since API servers issue ten minutes at least. Each is bound to a Secret that
 is deleted on time, because a server accepts a token for a minute after its end; ten seconds of cache remain.

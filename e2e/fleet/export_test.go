@@ -7,7 +7,7 @@ func (f *Fleet) Processes() map[string]int {
 	pids := map[string]int{etcdBinary: f.provider.(*processes).etcd.handle.Pid}
 	for _, c := range f.Clusters() {
 		for _, p := range c.machine.(*programs).running {
-			pids[c.name+"/"+p.name()] = p.handle.Pid
+			pids[c.Name()+"/"+p.name()] = p.handle.Pid
 		}
 	}
 	return pids

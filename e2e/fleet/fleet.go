@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -35,12 +34,8 @@ const (
 // Options configure a fleet. The zero Options are good for a test.
 type Options struct {
 	Provider Provider
-	// Dir has data, logs and keys. Files of a killed process are removed. Default: a new temporary folder.
+	// Dir has data, logs and keys. It must be empty, and Close removes it. Default: a new temporary folder.
 	Dir string
-	// Keep keeps all files until another fleet uses Dir. Default: Close removes them.
-	Keep bool
-	// Detached clusters outlive this process; see Open. Default: they die with it, however it ends.
-	Detached bool
 	// ControllerManager runs in each cluster (in Kind always). Default: none, and so no garbage collection and no
 	// deletion of namespaces.
 	ControllerManager bool
@@ -54,13 +49,12 @@ type Options struct {
 	// Image is the node image of Kind. Default: that of kind's release.
 	Image string
 	// Log gets a line for each step that takes time. Default: discarded.
-	Log io.Writer `json:"-"`
+	Log io.Writer
 }
 
 // A Fleet is a set of clusters that start, stop and are cleaned up together. It is safe for many goroutines.
 type Fleet struct {
 	options  Options
-	home     *home
 	provider provider
 
 	// closing: clusters that are starting give up.
@@ -72,19 +66,12 @@ type Fleet struct {
 	mu sync.Mutex
 	// A cluster that is starting is nil.
 	clusters map[string]*Cluster
-	// failed: their folders are removed with the rest.
-	failed []string
-	closed bool
-}
-
-func newFleet(o Options, h *home) *Fleet {
-	return &Fleet{options: o, home: h, closing: make(chan struct{}), clusters: map[string]*Cluster{}}
+	closed   bool
 }
 
 type provider interface {
 	// create starts a cluster in r.dir, which exists.
 	create(ctx context.Context, r request) (*Cluster, error)
-	adopt(r record) (*Cluster, error)
 	// close stops what clusters share, after them, and waits.
 	close(ctx context.Context) error
 }
@@ -102,24 +89,40 @@ func New(ctx context.Context, o Options) (*Fleet, error) {
 		o.Provider = Processes
 	}
 	o.Log = newLog(o.Log)
-	home, err := claimHome(&o)
-	if err != nil {
-		return nil, err
+	isTemporary := o.Dir == ""
+	if err := makeDir(&o); err != nil {
+		return nil, fmt.Errorf("make the fleet's folder: %w", err)
 	}
-	f := newFleet(o, home)
-	if f.provider, err = newProvider(ctx, o, home); err == nil {
-		err = f.save()
-	}
-	if err != nil {
-		return nil, errors.Join(err, f.abandon(ctx))
+	f := &Fleet{options: o, closing: make(chan struct{}), clusters: map[string]*Cluster{}}
+	var err error
+	if f.provider, err = newProvider(ctx, o, isTemporary); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(o.Dir))
 	}
 	return f, nil
 }
 
-func newProvider(ctx context.Context, o Options, h *home) (provider, error) {
+func makeDir(o *Options) (err error) {
+	if o.Dir == "" {
+		o.Dir, err = os.MkdirTemp("", "clusterfx-fleet-")
+		return err
+	}
+	if o.Dir, err = filepath.Abs(o.Dir); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+		return err
+	}
+	found, err := os.ReadDir(o.Dir)
+	if err == nil && len(found) > 0 {
+		err = fmt.Errorf("%s is not empty, another fleet may live there: use another folder", o.Dir)
+	}
+	return err
+}
+
+func newProvider(ctx context.Context, o Options, isTemporary bool) (provider, error) {
 	switch o.Provider {
 	case Processes:
-		return startProcesses(ctx, o, h.temporary && !o.Keep)
+		return startProcesses(ctx, o, isTemporary)
 	case Kind:
 		return startKind(ctx, o)
 	default:
@@ -157,7 +160,7 @@ func (f *Fleet) create(ctx context.Context, r request) (*Cluster, error) {
 }
 
 func (f *Fleet) start(ctx context.Context, r request) (*Cluster, error) {
-	r.dir = filepath.Join(f.home.path, r.name)
+	r.dir = filepath.Join(f.options.Dir, r.name)
 	if err := os.MkdirAll(r.dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -213,7 +216,6 @@ func (f *Fleet) giveUp(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.clusters, name)
-	f.failed = append(f.failed, name)
 }
 
 func (f *Fleet) add(c *Cluster) error {
@@ -222,8 +224,8 @@ func (f *Fleet) add(c *Cluster) error {
 	if f.closed {
 		return errClosed
 	}
-	f.clusters[c.name] = c
-	return f.saveLocked()
+	f.clusters[c.Name()] = c
+	return nil
 }
 
 // Cluster may return nil, also while the cluster starts.
@@ -243,15 +245,14 @@ func (f *Fleet) Clusters() []*Cluster {
 			all = append(all, c)
 		}
 	}
-	slices.SortFunc(all, func(a, b *Cluster) int { return strings.Compare(a.name, b.name) })
+	slices.SortFunc(all, func(a, b *Cluster) int { return strings.Compare(a.Name(), b.Name()) })
 	return all
 }
 
 // Dir has a folder per cluster, with its keys, kubeconfig and logs.
-func (f *Fleet) Dir() string { return f.home.path }
+func (f *Fleet) Dir() string { return f.options.Dir }
 
-// Close ends all clusters and their processes, and removes the files unless Options.Keep is set. It may be called
-// again.
+// Close ends all clusters and their processes, and removes the files. It may be called again.
 func (f *Fleet) Close(ctx context.Context) error {
 	f.mu.Lock()
 	done := f.closed
@@ -269,24 +270,7 @@ func (f *Fleet) Close(ctx context.Context) error {
 		ending.Go(func() { errs[i] = c.destroy(ctx) })
 	}
 	ending.Wait()
-	return errors.Join(errors.Join(errs...), f.abandon(ctx))
-}
-
-// abandon stops what clusters share.
-func (f *Fleet) abandon(ctx context.Context) error {
-	var err error
-	if f.provider != nil {
-		err = f.provider.close(ctx)
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	names := slices.AppendSeq(f.failed, maps.Keys(f.clusters))
-	if f.options.Keep {
-		// The kept files are not a fleet to open.
-		f.options.Detached = false
-		err = errors.Join(err, f.saveLocked())
-	}
-	return errors.Join(err, f.home.release(names, f.options.Keep))
+	return errors.Join(append(errs, f.provider.close(ctx), os.RemoveAll(f.options.Dir))...)
 }
 
 func (f *Fleet) logf(format string, args ...any) {

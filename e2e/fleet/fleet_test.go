@@ -90,14 +90,19 @@ func TestFleet_Close(t *testing.T) {
 
 func TestNew_Dir(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	precious := filepath.Join(dir, "precious")
-	testkit.Must(t, os.WriteFile(precious, nil, 0o600))
+	dir := filepath.Join(t.TempDir(), "fleet")
 	f := fleettest.New(t, fleet.Options{Dir: dir})
 	testkit.Fails(t, testkit.Err(fleet.New(t.Context(), fleet.Options{Dir: dir})), "two fleets share a folder")
 	testkit.Must(t, f.Close(t.Context()))
-	left, err := os.ReadDir(dir)
+	if isDir(dir) {
+		t.Errorf("%s still exists", dir)
+	}
+
+	precious := t.TempDir()
+	testkit.Must(t, os.WriteFile(filepath.Join(precious, "file"), nil, 0o600))
+	testkit.Fails(t, testkit.Err(fleet.New(t.Context(), fleet.Options{Dir: precious})), "a fleet takes a folder with a file")
+	left, err := os.ReadDir(precious)
 	if err != nil || len(left) != 1 {
-		t.Errorf("the folder contains %v (%v), want only the file precious", left, err)
+		t.Errorf("the folder contains %v (%v), want its file", left, err)
 	}
 }

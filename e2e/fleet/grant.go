@@ -25,14 +25,10 @@ func (c *Cluster) grant(ctx context.Context, s rbacv1.Subject, rules []rbacv1.Po
 	if len(rules) == 0 {
 		return c.withdraw(ctx, s)
 	}
-	kube, err := c.clients()
-	if err != nil {
-		return err
-	}
 	meta := metav1.ObjectMeta{Name: grantName(s)}
 	role := &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules}
-	roles := kube.RbacV1().ClusterRoles()
-	_, err = roles.Create(ctx, role, metav1.CreateOptions{})
+	roles := c.kube.RbacV1().ClusterRoles()
+	_, err := roles.Create(ctx, role, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		_, err = roles.Update(ctx, role, metav1.UpdateOptions{})
 	}
@@ -44,7 +40,7 @@ func (c *Cluster) grant(ctx context.Context, s rbacv1.Subject, rules []rbacv1.Po
 		Subjects:   []rbacv1.Subject{s},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name},
 	}
-	_, err = kube.RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{})
+	_, err = c.kube.RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("grant %s its rights: %w", s.Name, err)
 	}
@@ -53,15 +49,11 @@ func (c *Cluster) grant(ctx context.Context, s rbacv1.Subject, rules []rbacv1.Po
 
 // awaitRights takes milliseconds, so that a permission can be used at once.
 func (c *Cluster) awaitRights(ctx context.Context, s rbacv1.Subject, rule rbacv1.PolicyRule) error {
-	kube, err := c.clients()
-	if err != nil {
-		return err
-	}
 	review := reviewOf(s, rule)
 	ctx, cancel := context.WithTimeout(ctx, grantTimeout)
 	defer cancel()
 	return c.await(ctx, func() error { return nil }, func(ctx context.Context) error {
-		answer, err := kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+		answer, err := c.kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 		if err == nil && !answer.Status.Allowed {
 			err = fmt.Errorf("%s has no rights yet", s.Name)
 		}
@@ -98,13 +90,9 @@ func first(list []string) string {
 }
 
 func (c *Cluster) withdraw(ctx context.Context, s rbacv1.Subject) error {
-	kube, err := c.clients()
-	if err != nil {
-		return err
-	}
 	for _, remove := range []func(context.Context, string, metav1.DeleteOptions) error{
-		kube.RbacV1().ClusterRoleBindings().Delete,
-		kube.RbacV1().ClusterRoles().Delete,
+		c.kube.RbacV1().ClusterRoleBindings().Delete,
+		c.kube.RbacV1().ClusterRoles().Delete,
 	} {
 		err := remove(ctx, grantName(s), metav1.DeleteOptions{})
 		if err != nil && !apierrors.IsNotFound(err) {

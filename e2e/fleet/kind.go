@@ -43,14 +43,10 @@ func startKind(ctx context.Context, o Options) (provider, error) {
 	if _, err := docker(ctx, "version"); err != nil {
 		return nil, fmt.Errorf("the kind provider needs Docker: %w", err)
 	}
-	return openKind(o), nil
-}
-
-func openKind(o Options) provider {
 	return &kinds{
 		options: o,
 		kind:    kind.NewProvider(kind.ProviderWithDocker(), kind.ProviderWithLogger(kindLog{o.Log})),
-	}
+	}, nil
 }
 
 // kind cannot be interrupted after it has begun; the later steps can.
@@ -64,12 +60,9 @@ func (k *kinds) create(ctx context.Context, r request) (*Cluster, error) {
 		name:     "fleet-" + strings.ToLower(rand.Text()[:6]) + "-" + r.name,
 		dir:      r.dir,
 	}
-	if !k.options.Detached {
-		release, err := guard("docker", "rm", "-f", "-v", node.container())
-		if err != nil {
-			return nil, err
-		}
-		node.release = release
+	var err error
+	if node.release, err = guard("docker", "rm", "-f", "-v", node.container()); err != nil {
+		return nil, err
 	}
 	c, err := k.run(ctx, r.name, node)
 	if err != nil {
@@ -104,28 +97,16 @@ func (k *kinds) run(ctx context.Context, name string, node *kindNode) (*Cluster,
 	if err != nil {
 		return nil, err
 	}
-	c, err := k.assemble(record{Name: name, Port: port, Kind: node.name}, node)
-	if err != nil {
-		return nil, err
-	}
-	return c, node.ready(ctx)
-}
-
-func (k *kinds) adopt(r record) (*Cluster, error) {
-	return k.assemble(r, &kindNode{provider: k, name: r.Kind, dir: filepath.Join(k.options.Dir, r.Name)})
-}
-
-func (k *kinds) assemble(r record, node *kindNode) (*Cluster, error) {
 	authority, err := loadAuthority(node.dir)
 	if err != nil {
 		return nil, err
 	}
-	c, err := newCluster(node.dir, r, authority)
+	c, err := newCluster(Loan{Dir: node.dir, Name: name, Port: port}, authority)
 	if err != nil {
 		return nil, err
 	}
 	c.machine, node.cluster = node, c
-	return c, nil
+	return c, node.ready(ctx)
 }
 
 func (k *kinds) close(context.Context) error { return nil }
@@ -134,8 +115,7 @@ type kindNode struct {
 	provider  *kinds
 	cluster   *Cluster
 	name, dir string
-	// release tells the guard that the node was removed; may be nil.
-	release func()
+	release   func() // tells the guard that the node was removed
 }
 
 var (
@@ -258,9 +238,7 @@ func (n *kindNode) destroy(context.Context) error {
 	if err := n.provider.kind.Delete(n.name, n.kubeconfig()); err != nil {
 		return err
 	}
-	if n.release != nil {
-		n.release()
-	}
+	n.release()
 	return nil
 }
 

@@ -75,11 +75,7 @@ const tokenNamespace = metav1.NamespaceSystem
 
 // serviceAccount creates it if it is missing.
 func (c *Cluster) serviceAccount(ctx context.Context, name string) (*corev1.ServiceAccount, error) {
-	kube, err := c.clients()
-	if err != nil {
-		return nil, err
-	}
-	accounts := kube.CoreV1().ServiceAccounts(tokenNamespace)
+	accounts := c.kube.CoreV1().ServiceAccounts(tokenNamespace)
 	sa, err := accounts.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		sa, err = accounts.Get(ctx, name, metav1.GetOptions{})
@@ -91,11 +87,7 @@ func (c *Cluster) serviceAccount(ctx context.Context, name string) (*corev1.Serv
 }
 
 func (c *Cluster) deleteServiceAccount(ctx context.Context, name string) error {
-	kube, err := c.clients()
-	if err != nil {
-		return err
-	}
-	err = kube.CoreV1().ServiceAccounts(tokenNamespace).Delete(ctx, name, metav1.DeleteOptions{})
+	err := c.kube.CoreV1().ServiceAccounts(tokenNamespace).Delete(ctx, name, metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete service account %s: %w", name, err)
 	}
@@ -104,12 +96,8 @@ func (c *Cluster) deleteServiceAccount(ctx context.Context, name string) error {
 
 // bindToken makes a Secret: the token is valid while that exists.
 func (c *Cluster) bindToken(ctx context.Context, sa *corev1.ServiceAccount) (*corev1.Secret, error) {
-	kube, err := c.clients()
-	if err != nil {
-		return nil, err
-	}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{GenerateName: "fleet-" + sa.Name + "-"}}
-	secret, err = kube.CoreV1().Secrets(tokenNamespace).Create(ctx, secret, metav1.CreateOptions{})
+	secret, err := c.kube.CoreV1().Secrets(tokenNamespace).Create(ctx, secret, metav1.CreateOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("bind a token of service account %s: %w", sa.Name, err)
 	}
@@ -118,11 +106,7 @@ func (c *Cluster) bindToken(ctx context.Context, sa *corev1.ServiceAccount) (*co
 
 // unbindToken ends one token, without the minute for which an API server accepts it after its own end.
 func (c *Cluster) unbindToken(ctx context.Context, secret *corev1.Secret) error {
-	kube, err := c.clients()
-	if err != nil {
-		return err
-	}
-	err = kube.CoreV1().Secrets(secret.Namespace).Delete(ctx, secret.Name, metav1.DeleteOptions{})
+	err := c.kube.CoreV1().Secrets(secret.Namespace).Delete(ctx, secret.Name, metav1.DeleteOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

@@ -15,7 +15,7 @@ type Loan struct {
 }
 
 // Loan describes the cluster to a process that borrows it.
-func (c *Cluster) Loan() Loan { return Loan{Dir: c.dir, Name: c.name, Port: c.record.Port} }
+func (c *Cluster) Loan() Loan { return c.loan }
 
 // Borrow returns another process's cluster. Its methods that change state call do with an action, for which the owner
 // must call Do. It keeps the values of ctx, not its end. The caller must call end, which ends what the cluster does
@@ -25,7 +25,7 @@ func Borrow(ctx context.Context, l Loan, do func(ctx context.Context, action str
 	if err != nil {
 		return nil, nil, fmt.Errorf("read the keys of cluster %s: %w", l.Name, err)
 	}
-	c, err = newCluster(l.Dir, record{Name: l.Name, Port: l.Port}, keys)
+	c, err = newCluster(l, keys)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -59,7 +59,7 @@ func (c *Cluster) Do(ctx context.Context, action string) error {
 	case actionResume:
 		return c.Resume()
 	}
-	return fmt.Errorf("cluster %s cannot %q", c.name, action)
+	return fmt.Errorf("cluster %s cannot %q", c.Name(), action)
 }
 
 type borrowed struct {

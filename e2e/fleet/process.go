@@ -34,34 +34,34 @@ type program struct {
 	// env goes before variables of this process.
 	env []string
 	dir string
-	// detached processes outlive this one, and are found by their lock.
-	detached bool
 	// remove is deleted if this process dies without having stopped the program.
 	remove string
 }
 
-const lockSuffix = ".lock"
-
-func (p program) name() string     { return filepath.Base(p.path) }
-func (p program) logFile() string  { return filepath.Join(p.dir, p.name()+".log") }
-func (p program) lockFile() string { return filepath.Join(p.dir, p.name()+lockSuffix) }
+func (p program) name() string    { return filepath.Base(p.path) }
+func (p program) logFile() string { return filepath.Join(p.dir, p.name()+".log") }
 
 type process struct {
 	program
 	handle *os.Process
-	// gone: it has ended and, as a child, was reaped.
-	gone func() bool
+	ended  chan struct{} // closed when it has ended, and was reaped
 }
 
-// attachedScript runs "$@" so that it dies with the writer of the pipe at descriptor 3. A shell waits on the pipe: a
+func (p *process) gone() bool {
+	select {
+	case <-p.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// script runs "$@" so that it dies with the writer of the pipe at descriptor 3. A shell waits on the pipe: a
 // line means that the program ended, the end of the file that the owner died. Its $$ is the process that exec turns
 // into the program, which never runs without its guard.
-const attachedScript = `
+const script = `
 (read -r line && exit; kill -KILL $$; [ -z "$0" ] || { sleep 1; rm -rf "$0"; }) <&3 >/dev/null 2>&1 &
 exec "$@" 3<&-`
-
-// detachedScript writes the process id into the lock file at descriptor 3, which stays open until the program ends.
-const detachedScript = `echo $$ >&3; exec "$@"`
 
 func (p program) start() (*process, error) {
 	out, err := os.OpenFile(p.logFile(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
@@ -69,55 +69,31 @@ func (p program) start() (*process, error) {
 		return nil, err
 	}
 	defer func() { _ = out.Close() }()
-	script, inherit, release, err := p.tether()
+	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = inherit.Close() }()
+	defer func() { _ = r.Close() }()
 	args := append([]string{"-c", script, p.remove, p.path}, p.args...)
 	cmd := exec.Command("/bin/sh", args...) //nolint:noctx // its owner ends it
 	cmd.Dir = p.dir
 	cmd.Env = slices.Concat(cmd.Environ(), p.env) // The last value of a variable counts.
 	cmd.Stdout, cmd.Stderr = out, out
-	cmd.ExtraFiles = []*os.File{inherit}
+	cmd.ExtraFiles = []*os.File{r}
 	// A session of its own keeps a Ctrl-C in this terminal from the program.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
-		release()
-		return nil, fmt.Errorf("start %s: %w", p.name(), err)
+		return nil, errors.Join(fmt.Errorf("start %s: %w", p.name(), err), w.Close())
 	}
-	done := make(chan struct{})
+	started := &process{program: p, handle: cmd.Process, ended: make(chan struct{})}
 	go func() {
-		defer close(done)
+		defer close(started.ended)
 		_ = cmd.Wait() // How it ended is in its log.
 		noteCost(p.name(), cmd.ProcessState)
-		release()
-	}()
-	return &process{program: p, handle: cmd.Process, gone: func() bool {
-		select {
-		case <-done:
-			return true
-		default:
-			return false
-		}
-	}}, nil
-}
-
-// tether returns the script that runs the program, its descriptor 3, and what to call when the program has ended.
-func (p program) tether() (script string, inherit *os.File, release func(), err error) {
-	if p.detached {
-		lock, err := lockNew(p.lockFile())
-		return detachedScript, lock, func() {}, err
-	}
-	r, w, err := os.Pipe()
-	if err != nil {
-		return "", nil, nil, err
-	}
-	release = func() {
 		_, _ = w.WriteString("ended\n") // The guard may be gone already.
 		_ = w.Close()
-	}
-	return attachedScript, r, release, nil
+	}()
+	return started, nil
 }
 
 // guard runs a command when this process dies without calling release.
@@ -144,7 +120,7 @@ func guard(command ...string) (release func(), err error) {
 
 // To a process that has ended it does nothing.
 func (p *process) signal(s os.Signal) error {
-	if p == nil || p.gone() {
+	if p.gone() {
 		return nil
 	}
 	if err := p.handle.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
@@ -154,9 +130,6 @@ func (p *process) signal(s os.Signal) error {
 }
 
 func (p *process) wait(ctx context.Context) error {
-	if p == nil {
-		return nil
-	}
 	if err := poll(ctx, gonePeriod, p.gone); err != nil {
 		return fmt.Errorf("wait for the end of %s: %w", p.name(), err)
 	}
@@ -165,7 +138,7 @@ func (p *process) wait(ctx context.Context) error {
 
 // kill also ends a frozen process.
 func (p *process) kill() error {
-	if err := p.signal(syscall.SIGKILL); err != nil || p == nil {
+	if err := p.signal(syscall.SIGKILL); err != nil {
 		return err
 	}
 	return p.obey(p.gone)
@@ -196,9 +169,6 @@ func (p *process) obey(done func() bool) error {
 
 // died has the end of the log.
 func (p *process) died() error {
-	if p == nil {
-		return errors.New("a process that the cluster needs ended before the fleet was opened")
-	}
 	if !p.gone() {
 		return nil
 	}

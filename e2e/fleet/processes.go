@@ -6,9 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 )
 
@@ -60,14 +63,6 @@ func startProcesses(ctx context.Context, o Options, fleeting bool) (provider, er
 	return p, nil
 }
 
-// openProcesses needs no binary to close a fleet; if one is missing, the first restart fails.
-func openProcesses(o Options) (provider, error) {
-	p, _ := newProcesses(o)
-	var err error
-	p.etcd, err = p.etcdProgram().adopt()
-	return p, err
-}
-
 func newProcesses(o Options) (*processes, error) {
 	p := &processes{options: o, binaries: map[string]string{}}
 	names := []string{etcdBinary, apiServerBinary}
@@ -84,7 +79,7 @@ func newProcesses(o Options) (*processes, error) {
 }
 
 func (p *processes) program(binary, dir string, args []string) program {
-	return program{path: p.binaries[binary], args: args, env: rareCollection(), dir: dir, detached: p.options.Detached}
+	return program{path: p.binaries[binary], args: args, env: rareCollection(), dir: dir}
 }
 
 // etcdProgram is for the owner of its folder, and trades safety on a loss of power, which no fleet survives, for speed.
@@ -135,7 +130,7 @@ func (p *processes) create(ctx context.Context, r request) (*Cluster, error) {
 		if err != nil {
 			return nil, fmt.Errorf("find a free port: %w", err)
 		}
-		c, err := p.assemble(record{Name: r.name, Port: port, Version: r.version, Flags: r.flags}, authority)
+		c, err := p.assemble(r, port, authority)
 		if err != nil {
 			return nil, err
 		}
@@ -150,29 +145,16 @@ func (p *processes) create(ctx context.Context, r request) (*Cluster, error) {
 	}
 }
 
-func (p *processes) adopt(r record) (*Cluster, error) {
-	authority, err := loadAuthority(filepath.Join(p.options.Dir, r.Name))
-	if err != nil {
-		return nil, err
-	}
-	c, err := p.assemble(r, authority)
-	if err != nil {
-		return nil, err
-	}
-	return c, c.machine.(*programs).adopt()
-}
-
-func (p *processes) assemble(r record, authority *authority) (*Cluster, error) {
-	dir := filepath.Join(p.options.Dir, r.Name)
-	c, err := newCluster(dir, r, authority)
+func (p *processes) assemble(r request, port int, authority *authority) (*Cluster, error) {
+	c, err := newCluster(Loan{Dir: r.dir, Name: r.name, Port: port}, authority)
 	if err != nil {
 		return nil, err
 	}
 	c.machine = &programs{
 		cluster:           c,
 		etcd:              p.etcd,
-		apiServer:         p.apiServer(r, dir),
-		controllerManager: p.controllerManager(dir),
+		apiServer:         p.apiServer(r, port),
+		controllerManager: p.controllerManager(r.dir),
 	}
 	return c, nil
 }
@@ -185,14 +167,27 @@ func (p *processes) bindAddress() netip.Addr {
 	return netip.AddrFrom4([4]byte{127, 0, 0, 1})
 }
 
-// close also ends, in a detached fleet, programs of a process that was killed before it could record them.
-func (p *processes) close(context.Context) error {
-	errs := []error{p.etcd.kill()}
-	locks, err := filepath.Glob(filepath.Join(p.options.Dir, "*", "*"+lockSuffix))
-	errs = append(errs, err)
-	for _, lock := range locks {
-		stray, err := program{path: strings.TrimSuffix(lock, lockSuffix), dir: filepath.Dir(lock)}.adopt()
-		errs = append(errs, err, stray.kill())
+func (p *processes) close(context.Context) error { return p.etcd.kill() }
+
+// Below the ports of outgoing connections, so that the port of a stopped cluster is not taken by chance.
+const (
+	firstPort = 20000
+	lastPort  = 29999
+)
+
+const portAttempts = 20
+
+// FreePort returns a free port that outgoing connections do not use. Another process may take it first.
+func FreePort(ctx context.Context, addr netip.Addr) (int, error) {
+	var config net.ListenConfig
+	var failures []error
+	for range portAttempts {
+		port := firstPort + rand.IntN(lastPort-firstPort+1)
+		listener, err := config.Listen(ctx, "tcp", net.JoinHostPort(addr.String(), strconv.Itoa(port)))
+		if err == nil {
+			return port, listener.Close()
+		}
+		failures = append(failures, err)
 	}
-	return errors.Join(errs...)
+	return 0, errors.Join(failures...)
 }

@@ -59,22 +59,6 @@ func (m *programs) run(p program) error {
 	return nil
 }
 
-func (m *programs) adopt() error {
-	for _, p := range []program{m.apiServer, m.controllerManager} {
-		if p.path == "" {
-			continue
-		}
-		found, err := p.adopt()
-		if err != nil {
-			return err
-		}
-		if found != nil {
-			m.running = append(m.running, found)
-		}
-	}
-	return nil
-}
-
 func (m *programs) died() error {
 	return errors.Join(m.etcd.died(), m.each((*process).died))
 }

@@ -34,16 +34,12 @@ func (a access) httpClient() (*http.Client, error) {
 
 // awaitReady: the standard namespaces exist, too. died ends the wait.
 func (c *Cluster) awaitReady(ctx context.Context, died func() error) error {
-	kube, err := c.clients()
-	if err != nil {
-		return err
-	}
 	return c.await(ctx, died, func(ctx context.Context) error {
-		if err := kube.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error(); err != nil {
+		if err := c.kube.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error(); err != nil {
 			return fmt.Errorf("ask if it is ready: %w", err)
 		}
 		for _, name := range []string{metav1.NamespaceSystem, metav1.NamespaceDefault} {
-			if _, err := kube.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{}); err != nil {
+			if _, err := c.kube.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{}); err != nil {
 				return err
 			}
 		}
@@ -53,12 +49,8 @@ func (c *Cluster) awaitReady(ctx context.Context, died func() error) error {
 
 // awaitServiceAccount: Pods can be created in the namespace default.
 func (c *Cluster) awaitServiceAccount(ctx context.Context, died func() error) error {
-	kube, err := c.clients()
-	if err != nil {
-		return err
-	}
 	return c.await(ctx, died, func(ctx context.Context) error {
-		_, err := kube.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
+		_, err := c.kube.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
 		return err
 	})
 }
@@ -79,7 +71,7 @@ func (c *Cluster) await(ctx context.Context, died func() error, check func(conte
 		return failure == nil
 	})
 	if err != nil {
-		return fmt.Errorf("wait for cluster %s: %w", c.name, errors.Join(err, problem))
+		return fmt.Errorf("wait for cluster %s: %w", c.Name(), errors.Join(err, problem))
 	}
 	return problem
 }

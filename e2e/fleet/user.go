@@ -8,7 +8,6 @@ import (
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	clientset "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
 
@@ -39,8 +38,7 @@ func (c *Credential) Kubeconfig() []byte { return c.access.kubeconfig() }
 // Config returns a client configuration for the user, another copy each time.
 func (c *Credential) Config() *rest.Config { return c.access.config() }
 
-// Expires is when the credential is refused. An API server may let a token pass for ten seconds longer, and that of a
-// cluster left detached for another minute.
+// Expires is when the credential is refused. An API server may let a token pass for ten seconds longer.
 func (c *Credential) Expires() time.Time { return c.expires }
 
 // Revoke removes the user's permissions and, with a token, the service account. A token is Unauthorized after the ten
@@ -109,14 +107,5 @@ func (u User) expires() time.Time {
 
 // accessFor has no credential yet.
 func (c *Cluster) accessFor(u User) access {
-	return access{cluster: c.name, user: u.Name, server: c.admin.server, ca: c.admin.ca}
-}
-
-// clients leave no connection behind.
-func (c *Cluster) clients() (*clientset.Clientset, error) {
-	client, err := c.admin.httpClient()
-	if err != nil {
-		return nil, err
-	}
-	return clientset.NewForConfigAndClient(c.admin.config(), client)
+	return access{cluster: c.Name(), user: u.Name, server: c.admin.server, ca: c.admin.ca}
 }

@@ -70,8 +70,7 @@ func (f *Fleet) CreateVersion(ctx context.Context, name, version string, flags .
 	return f.create(ctx, request{name: name, version: version, flags: flags})
 }
 
-// Change restarts the cluster with another version of kube-apiserver, one of Versions, on the same data. Processes only; a detached
-// cluster that is opened again has the version of its creation.
+// Change restarts the cluster with another version of kube-apiserver, one of Versions, on the same data. Processes only.
 func (c *Cluster) Change(ctx context.Context, version string) error {
 	m, ok := c.machine.(*programs)
 	if !ok {

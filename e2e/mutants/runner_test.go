@@ -103,7 +103,7 @@ func TestTrial(t *testing.T) {
 	}{
 		"caught": {
 			[]mutant{of("a + b", "a - b", "^TestSum$"), of("n / 2", "n / (n - 2)", "^TestHalf$")},
-			[]string{"caught sum: a + b to a - b (", "TestSum sum_test.go:7: it does not add", "caught sum: n / 2 to n / (n - 2) (", "TestHalf", "all 2 2 0 0 "},
+			[]string{"caught sum: a + b to a - b (", "TestSum sum_test.go:7: it does not add", "caught sum: n / 2 to n / (n - 2) (", "TestHalf", "2 mutants: 2 caught, 0 survived, 0 not tried"},
 			false, 2,
 		},
 		"share a binary, or cannot": {
@@ -112,22 +112,22 @@ func TestTrial(t *testing.T) {
 				of("s.n++", "s.n--", "^TestForms$"), of("v == nil", "v != nil", "^TestForms$"), of("return of[0]", "return of[1]", "^TestForms$"),
 				of("return 2", "return 3", "^TestForms$"),
 			},
-			[]string{"all 7 7 0 0 "},
+			[]string{"7 mutants: 7 caught, 0 survived, 0 not tried"},
 			false, 4,
 		},
 		"survives": {
 			[]mutant{of("a + b", "a * b", "^TestSum$"), of("a + b", "a - b", "^TestHalf$"), of("n / 2", "n / (n - 2)", "^TestHalf$")},
-			[]string{"SURVIVED sum: a + b to a * b", "SURVIVED sum: a + b to a - b", "caught sum: n / 2", "sum 3 1 2 0 ", "all 3 1 2 0 "},
+			[]string{"SURVIVED sum: a + b to a * b", "SURVIVED sum: a + b to a - b", "caught sum: n / 2", "3 mutants: 1 caught, 2 survived, 0 not tried"},
 			true, 3,
 		},
 		"cannot be tried": {
 			[]mutant{of("a - b", "a * b", "^TestSum$"), of("int", "int64", "^TestSum$"), of("a + b", "a + c", "^TestSum$")},
-			[]string{"sum.go has 0 times", "sum.go has 4 times", "undefined: c", "all 3 0 0 3 "},
+			[]string{"sum.go has 0 times", "sum.go has 4 times", "undefined: c", "3 mutants: 0 caught, 0 survived, 3 not tried"},
 			true, 0,
 		},
 		"tests that fail anyway": {
 			[]mutant{of("a + b", "a - b", "^TestBroken$"), of("a + b", "b - a", "^TestSum$")},
-			[]string{"the tests fail without a mutant", "ERROR sum: a + b to a - b", "caught sum: a + b to b - a", "all 2 1 0 1 "},
+			[]string{"the tests fail without a mutant", "ERROR sum: a + b to a - b", "caught sum: a + b to b - a", "2 mutants: 1 caught, 0 survived, 1 not tried"},
 			true, 2,
 		},
 		"tests that are not": {[]mutant{of("a + b", "a - b", "^TestNone$")}, []string{"no test of . matches"}, true, 1},

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/cache"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -105,31 +104,35 @@ const (
 	provenFor = 10 * time.Minute
 )
 
-// Judge judges the parents of declared deletes, from any goroutine.
+// Judge judges the parents of declared deletes, from any goroutine. NewJudge makes it.
 type Judge struct {
-	Scheme  *runtime.Scheme // Scheme has the types of the parents
-	Homes   func() []Home   // Homes may have a parent, and are asked in order
-	Timeout time.Duration   // Timeout bounds the requests for one parent
+	scheme  *runtime.Scheme
+	homes   func() []Home
+	timeout time.Duration
+	proven  *cache.LRUExpireCache // the UIDs
+}
 
-	mu     sync.Mutex // for map operations
-	proven map[types.UID]time.Time
+// NewJudge returns a Judge of parents whose types the scheme has. homes may have a parent, and are asked in order. timeout
+// bounds the requests for one parent.
+func NewJudge(scheme *runtime.Scheme, homes func() []Home, timeout time.Duration) *Judge {
+	return &Judge{scheme: scheme, homes: homes, timeout: timeout, proven: cache.NewLRUExpireCache(maxProven)}
 }
 
 // Terminating returns nil if a parent is being deleted on purpose; see Place.OnPurpose for errors. It asks the first
-// of Homes that has the UID, once in ten minutes.
+// of the homes that has the UID, once in ten minutes.
 func (j *Judge) Terminating(ctx context.Context, parent client.Object) error {
 	uid := parent.GetUID()
-	if j.isProven(uid) {
+	if _, proven := j.proven.Get(uid); proven {
 		return nil
 	}
-	kind, err := apiutil.GVKForObject(parent, j.Scheme)
+	kind, err := apiutil.GVKForObject(parent, j.scheme)
 	if err != nil {
 		return fmt.Errorf("%w: its kind is not known: %w", ErrNone, err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, j.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, j.timeout)
 	defer cancel()
 	var unknown error
-	for _, home := range j.Homes() {
+	for _, home := range j.homes() {
 		now := &metav1.PartialObjectMetadata{}
 		now.SetGroupVersionKind(kind)
 		err := home.Objects.Get(ctx, client.ObjectKeyFromObject(parent), now)
@@ -149,27 +152,11 @@ func (j *Judge) Terminating(ctx context.Context, parent client.Object) error {
 		if err != nil {
 			return err
 		}
-		j.prove(uid)
+		j.proven.Add(uid, true, provenFor)
 		return nil
 	}
 	if unknown != nil {
 		return unknown
 	}
 	return fmt.Errorf("%w: no API server has it", ErrNone)
-}
-
-func (j *Judge) isProven(uid types.UID) bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	at, proven := j.proven[uid]
-	return proven && time.Since(at) < provenFor
-}
-
-func (j *Judge) prove(uid types.UID) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.proven == nil || len(j.proven) >= maxProven {
-		j.proven = map[types.UID]time.Time{}
-	}
-	j.proven[uid] = time.Now()
 }

@@ -17,61 +17,19 @@ import (
 var errEvent = fmt.Errorf("the server sends an event that is not a watch event: %w", ErrNotKubernetes)
 
 const (
-	// maxHeld of an event is held back until its type is known, or if it is an error.
+	// maxHeld of an event in JSON is held back until its type is known; of any, if it is rewritten.
 	maxHeld = 2 << 20
 	// maxSpace before an event is dropped, so that no limit counts it. An API server sends one newline.
 	maxSpace = 64 << 10
 )
 
-// eventBody passes events with objects unchanged, gives those with errors another Status, and ends the watch at other
+// newEventBody passes events with objects unchanged, gives those with errors another Status, and ends the watch at other
 // data.
-type eventBody struct {
-	io.ReadCloser
-	filter eventFilter
-	small  []byte // for reads of fewer bytes
-	ready  []byte // passed data that was not read yet
-	err    error  // after that
-}
-
-type eventFilter interface {
-	// begin copies held data to the beginning of a piece, which has room, and returns its length.
-	begin(piece []byte) int
-	// read's result is in the piece, or valid until the next call.
-	read(piece []byte) ([]byte, error)
-}
-
-func newEventBody(body io.ReadCloser, isProtobuf bool, judge eventJudge) *eventBody {
+func newEventBody(body io.ReadCloser, isProtobuf bool, judge eventJudge) io.ReadCloser {
 	if isProtobuf {
-		return &eventBody{ReadCloser: body, filter: &protobufEvents{judge: judge, types: verdict{own: judge.own}}}
+		return &protobufEvents{ReadCloser: body, judge: judge, types: verdict{own: judge.own}}
 	}
-	return &eventBody{ReadCloser: body, filter: newJSONEvents(judge)}
-}
-
-// smallRead has room for what a filter holds. client-go reads an event's length by itself.
-const smallRead = 2 << 10
-
-func (b *eventBody) Read(p []byte) (int, error) {
-	for len(b.ready) == 0 && b.err == nil && len(p) > 0 {
-		piece := p
-		if len(piece) < smallRead {
-			if b.small == nil {
-				b.small = make([]byte, smallRead)
-			}
-			piece = b.small
-		}
-		held := b.filter.begin(piece)
-		n, err := b.ReadCloser.Read(piece[held:])
-		b.ready, b.err = b.filter.read(piece[:held+n])
-		if b.err == nil {
-			b.err = err
-		}
-	}
-	n := copy(p, b.ready)
-	b.ready = b.ready[n:]
-	if len(b.ready) > 0 {
-		return n, nil
-	}
-	return n, b.err
+	return newJSONEvents(body, judge)
 }
 
 type eventJudge struct {
@@ -97,6 +55,7 @@ func (j eventJudge) status(form string, object []byte) metav1.Status {
 }
 
 type jsonEvents struct {
+	io.ReadCloser
 	judge   eventJudge
 	outline outline
 	types   verdict
@@ -104,12 +63,28 @@ type jsonEvents struct {
 	space   int    // bytes before the event
 	held    []byte // of the event
 	passed  []byte
+	ready   []byte // the part of passed that was not read yet
+	err     error  // after that
 }
 
-func newJSONEvents(judge eventJudge) *jsonEvents {
-	e := &jsonEvents{judge: judge, types: verdict{own: judge.own}}
+func newJSONEvents(body io.ReadCloser, judge eventJudge) *jsonEvents {
+	e := &jsonEvents{ReadCloser: body, judge: judge, types: verdict{own: judge.own}}
 	e.outline.found = e.found
 	return e
+}
+
+func (e *jsonEvents) Read(p []byte) (int, error) {
+	for len(e.ready) == 0 && e.err == nil && len(p) > 0 {
+		n, err := e.ReadCloser.Read(p)
+		if e.ready, e.err = e.read(p[:n]); e.err == nil {
+			e.err = err
+		}
+	}
+	n := copy(p, e.ready)
+	if e.ready = e.ready[n:]; len(e.ready) > 0 {
+		return n, nil
+	}
+	return n, e.err
 }
 
 func (e *jsonEvents) found(m member, text string) error {
@@ -126,9 +101,6 @@ func (e *jsonEvents) found(m member, text string) error {
 	}
 	return nil
 }
-
-// What is held is not read again.
-func (e *jsonEvents) begin([]byte) int { return 0 }
 
 func (e *jsonEvents) read(piece []byte) ([]byte, error) {
 	e.passed = e.passed[:0]

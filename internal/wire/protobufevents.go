@@ -3,171 +3,140 @@
 package wire
 
 import (
+	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/binary"
+	"io"
+	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// protobufEvents judges the beginning of each event, after its length, and a few bytes at its end. It passes without a
-// copy.
+// protobufEvents judges each event when it is complete.
 type protobufEvents struct {
-	judge eventJudge
-	types verdict
-	left  uint64 // bytes of the object that still come and pass
-	tail  uint64 // bytes of the event after those, which are held until they are judged
-	// held is less than smallRead, or the beginning of an event that is judged when it is complete.
-	held  []byte
-	whole uint64 // the size of that event, with its length; 0 for none
+	io.ReadCloser
+	judge  eventJudge
+	types  verdict
+	length [lengthSize]byte
+	chunk  *bufio.Reader // of the body; nil while the watch waits for an event
+	event  *bytes.Buffer // what was not read yet of the event; nil without one
+	err    error         // after that
 }
 
 const (
 	lengthSize = 4
-	// longestHead shows that an event has an object and nothing else: its type, and the object's kind and apiVersion.
-	// One with a longer head is held until it is complete.
-	longestHead = 3 * maxWord
+	// maxEvent is what client-go accepts.
+	maxEvent = 16 << 20
+	// chunkSize bytes are read at once: each read sends the API server a packet about the space in the buffers, for a few
+	// kilobytes as for a chunk.
+	chunkSize = 32 << 10
+	// maxKept: larger buffers are not used again.
+	maxKept = 64 << 10
 )
 
-func (e *protobufEvents) begin(piece []byte) int {
-	if e.whole > 0 {
-		return 0
-	}
-	n := copy(piece, e.held)
-	e.held = e.held[:0]
-	return n
-}
+// The buffers of all watches, most of which wait for an event.
+//
+//nolint:gochecknoglobals // Pools are shared.
+var (
+	chunks = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, chunkSize) }}
+	events = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+)
 
-func (e *protobufEvents) read(piece []byte) ([]byte, error) {
-	var before []byte // passes before the piece; nil unless an event was rewritten
-	at := 0           // the data of the piece before it passes
-	for at < len(piece) {
-		if e.whole > 0 {
-			before = append(before, piece[:at]...)
-			rewritten, rest, err := e.complete(piece[at:])
-			before, piece, at = append(before, rewritten...), rest, 0
-			if err != nil {
-				return before, err
-			}
-			continue
+func (e *protobufEvents) Read(p []byte) (int, error) {
+	if e.event == nil && e.err == nil {
+		e.event, e.err = e.next()
+	}
+	if e.event == nil {
+		return 0, e.err
+	}
+	n, _ := e.event.Read(p) // It fails without data only.
+	if e.event.Len() == 0 {
+		if e.event.Cap() <= maxKept {
+			events.Put(e.event)
 		}
-		n, err := e.look(piece[at:])
-		if err != nil {
-			return passed(before, piece[:at]), err
-		}
-		if n == 0 && e.whole == 0 {
-			e.held = append(e.held, piece[at:]...)
-			break
-		}
-		at += n
+		e.event = nil
 	}
-	return passed(before, piece[:at]), nil
-}
-
-// passed copies the piece only if there is data before it.
-func passed(before, piece []byte) []byte {
-	if len(before) == 0 {
-		return piece
-	}
-	return append(before, piece...)
-}
-
-// look returns how many bytes pass, 0 if that needs more data. It sets whole at the beginning of an event that does not
-// pass as it is.
-func (e *protobufEvents) look(data []byte) (int, error) {
-	size := uint64(len(data))
-	switch {
-	case e.left > 0:
-		n := min(size, e.left)
-		e.left -= n
-		return int(n), nil //nolint:gosec // It is at most the length of the data.
-	case e.tail > 0:
-		return e.lookAtTail(data)
-	case size < lengthSize:
-		return 0, nil
-	}
-	length, event := uint64(binary.BigEndian.Uint32(data)), data[lengthSize:]
-	head := event[:min(uint64(len(event)), length, longestHead)]
-	n, err := e.lookAtHead(head, length)
-	switch {
-	case err != nil:
-		return 0, err
-	case n > 0:
-		return lengthSize + n, nil
-	case uint64(len(head)) < min(length, longestHead):
-		return 0, nil
-	case length > maxHeld:
-		return 0, errEvent
-	}
-	e.whole = lengthSize + length
-	return 0, nil
-}
-
-// lookAtHead returns the size up to the object's content, if the event has one object and nothing else.
-func (e *protobufEvents) lookAtHead(event []byte, length uint64) (int, error) {
-	kind, rest, found := cutField(event, 1)
-	if !found || !isPlain(string(kind)) {
-		return 0, nil
-	}
-	for _, number := range []byte{2, 1} { // the object, and its bytes
-		var size uint64
-		rest, size, found = openField(rest, number)
-		if !found || uint64(len(event)-len(rest))+size != length {
-			return 0, nil
-		}
-	}
-	rest, found = bytes.CutPrefix(rest, []byte(protobufPrefix))
-	types, rest, isTyped := cutField(rest, 1)
-	rest, size, isOpen := openField(rest, 2)
-	head := len(event) - len(rest)
-	end := uint64(head) + size //nolint:gosec // It is not negative.
-	var of runtime.TypeMeta
-	if !found || !isTyped || !isOpen || end > length || length-end > maxRest {
-		return 0, nil
-	}
-	if of.Unmarshal(types) != nil {
-		return 0, errEvent
-	}
-	if err := e.types.typed(metav1.TypeMeta{Kind: of.Kind, APIVersion: of.APIVersion}); err != nil {
-		return 0, err
-	}
-	e.left, e.tail = size, length-end
-	return head, nil
-}
-
-// lookAtTail passes data after the object if it does not affect its type.
-func (e *protobufEvents) lookAtTail(data []byte) (int, error) {
-	if uint64(len(data)) < e.tail {
-		return 0, nil
-	}
-	var rest runtime.Unknown
-	n := int(e.tail) //nolint:gosec // It is at most maxRest.
-	if rest.Unmarshal(data[:n]) != nil || rest.TypeMeta != (runtime.TypeMeta{}) || len(rest.Raw) > 0 {
-		return 0, errEvent
-	}
-	e.tail = 0
 	return n, nil
 }
 
-// complete returns what passes for a complete event, and the data after it.
-func (e *protobufEvents) complete(data []byte) (rewritten, rest []byte, err error) {
-	n := min(uint64(len(data)), e.whole-uint64(len(e.held)))
-	e.held, rest = append(e.held, data[:n]...), data[n:]
-	if uint64(len(e.held)) < e.whole {
-		return nil, rest, nil
+// next returns the next event that passes, with its length.
+func (e *protobufEvents) next() (*bytes.Buffer, error) {
+	if _, err := io.ReadFull(e.body(), e.length[:]); err != nil {
+		return nil, err
 	}
-	rewritten, err = e.rewrite(e.held[lengthSize:])
-	e.held, e.whole = nil, 0
-	return rewritten, rest, err
+	size := binary.BigEndian.Uint32(e.length[:])
+	if size > maxEvent {
+		return nil, errEvent
+	}
+	event, _ := events.Get().(*bytes.Buffer)
+	event.Reset()
+	event.Write(e.length[:])
+	if n, err := event.ReadFrom(io.LimitReader(e.inChunks(), int64(size))); err != nil || n < int64(size) {
+		return nil, cmp.Or(err, io.ErrUnexpectedEOF)
+	}
+	e.release()
+	passes, err := e.isUsual(event.Bytes()[lengthSize:])
+	switch {
+	case err != nil:
+		return nil, err
+	case passes:
+		return event, nil
+	case size > maxHeld:
+		return nil, errEvent
+	}
+	rewritten, err := e.rewrite(event.Bytes()[lengthSize:])
+	if err != nil {
+		return nil, err
+	}
+	return bytes.NewBuffer(rewritten), nil
 }
 
-func openField(message []byte, number byte) (content []byte, size uint64, found bool) {
-	if len(message) < 2 || message[0] != number<<3|2 {
-		return nil, 0, false
+func (e *protobufEvents) body() io.Reader {
+	if e.chunk != nil {
+		return e.chunk
 	}
-	size, n := binary.Uvarint(message[1:])
-	return message[1+max(n, 0):], size, n > 0 && size < 1<<32
+	return e.ReadCloser
+}
+
+func (e *protobufEvents) inChunks() io.Reader {
+	if e.chunk == nil {
+		e.chunk, _ = chunks.Get().(*bufio.Reader)
+		e.chunk.Reset(e.ReadCloser)
+	}
+	return e.chunk
+}
+
+// release gives back the chunk if all of it was read.
+func (e *protobufEvents) release() {
+	if e.chunk.Buffered() == 0 {
+		e.chunk.Reset(nil)
+		chunks.Put(e.chunk)
+		e.chunk = nil
+	}
+}
+
+// isUsual reports whether the event has an object and nothing else, and the object its type and content and nothing that
+// changes these.
+func (e *protobufEvents) isUsual(event []byte) (bool, error) {
+	kind, rest, hasKind := cutField(event, 1)
+	object, after, hasObject := cutField(rest, 2)
+	raw, more, hasRaw := cutField(object, 1)
+	wrapped, isWrapped := bytes.CutPrefix(raw, []byte(protobufPrefix))
+	types, rest, isTyped := cutField(wrapped, 1)
+	_, rest, hasContent := cutField(rest, 2)
+	usual := hasKind && hasObject && hasRaw && isWrapped && isTyped && hasContent
+	if !usual || len(after) > 0 || len(more) > 0 || !isPlain(string(kind)) {
+		return false, nil
+	}
+	var of runtime.TypeMeta
+	var last runtime.Unknown
+	if of.Unmarshal(types) != nil || last.Unmarshal(rest) != nil || last.TypeMeta != (runtime.TypeMeta{}) || len(last.Raw) > 0 {
+		return false, errEvent
+	}
+	return true, e.types.typed(metav1.TypeMeta{Kind: of.Kind, APIVersion: of.APIVersion})
 }
 
 func (e *protobufEvents) typed(object []byte) error {

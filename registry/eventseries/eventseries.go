@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/tools/reference"
 	crrecorder "sigs.k8s.io/controller-runtime/pkg/recorder"
@@ -24,7 +25,7 @@ func ByNote(recorder events.EventRecorder, scheme *runtime.Scheme) *Recorder {
 	if already, ok := recorder.(*Recorder); ok {
 		return already
 	}
-	return &Recorder{inner: recorder, scheme: scheme, topics: map[topic]memory{}, now: time.Now}
+	return &Recorder{inner: recorder, scheme: scheme, topics: cache.NewLRUExpireCache(maxTopics)}
 }
 
 const (
@@ -43,21 +44,15 @@ const (
 type Recorder struct {
 	inner  events.EventRecorder
 	scheme *runtime.Scheme
-	now    func() time.Time
 
-	mu     sync.Mutex // protects topics; held for map operations only
-	topics map[topic]memory
+	mu     sync.Mutex // held to change a topic
+	topics *cache.LRUExpireCache
 }
 
 // topic is what client-go makes a series of, without the object's version.
 type topic struct {
 	regarding, related        corev1.ObjectReference
 	eventType, reason, action string
-}
-
-type memory struct {
-	notes []spoken
-	last  time.Time
 }
 
 type spoken struct {
@@ -113,42 +108,24 @@ func (d *Recorder) mark(about topic, note string) (mark, text string) {
 	if strings.HasPrefix(note, combined) { // another recorder of this kind is in front
 		return digestOf(combined), note
 	}
-	digest, now := digestOf(note), d.now()
+	digest, now := digestOf(note), time.Now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if _, known := d.topics[about]; !known && len(d.topics) >= maxTopics {
-		d.forget(now)
-	}
-	notes := slices.DeleteFunc(d.topics[about].notes, func(s spoken) bool { return now.Sub(s.last) > noteMemory })
+	known, _ := d.topics.Get(about)
+	notes, _ := known.([]spoken)
+	notes = slices.DeleteFunc(notes, func(s spoken) bool { return now.Sub(s.last) > noteMemory })
 	i := slices.IndexFunc(notes, func(s spoken) bool { return s.digest == digest })
+	isNew := i < 0 && len(notes) < maxNotes
 	switch {
+	case isNew:
+		notes = append(notes, spoken{digest, now})
 	case i >= 0:
 		notes[i].last = now
-	case len(notes) < maxNotes:
-		notes = append(notes, spoken{digest, now})
-	default:
-		d.topics[about] = memory{notes, now}
+	}
+	if d.topics.Add(about, notes, noteMemory); !isNew && i < 0 {
 		return digestOf(combined), fitNote(combined + note)
 	}
-	d.topics[about] = memory{notes, now}
 	return digest, note
-}
-
-// forget forgets topics of which no note counts, or else the one that was silent for longest. It needs the lock.
-func (d *Recorder) forget(now time.Time) {
-	var silent topic
-	since := now
-	for about, m := range d.topics {
-		if !m.last.After(since) {
-			silent, since = about, m.last
-		}
-		if now.Sub(m.last) > noteMemory {
-			delete(d.topics, about)
-		}
-	}
-	if len(d.topics) >= maxTopics {
-		delete(d.topics, silent)
-	}
 }
 
 // digestOf is a number, as versions are.

@@ -5,6 +5,7 @@ package hubobjects
 import (
 	"context"
 
+	utilcache "k8s.io/apimachinery/pkg/util/cache"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -128,6 +129,7 @@ func (i *informer) subscribe(s *Source, route Route, keys []string) *Objects {
 	defer i.mu.Unlock()
 	o := &Objects{
 		source: s, informer: i, index: i.indexOf(route), keys: map[string]struct{}{}, listeners: map[*listener]struct{}{},
+		graves: utilcache.NewLRUExpireCache(maxGraves),
 	}
 	o.ctx, o.cancel = context.WithCancel(s.binding.Context)
 	i.users[o] = struct{}{}
@@ -143,8 +145,9 @@ func (o *Objects) close() {
 	o.cancel()
 	o.unlisted()
 	o.mu.Lock()
-	o.listeners, o.graves = nil, graves{}
+	o.listeners = nil
 	o.mu.Unlock()
+	o.graves.RemoveAll(func(any) bool { return true })
 	i := o.informer
 	i.pool.mu.Lock()
 	defer i.pool.mu.Unlock()

@@ -154,7 +154,8 @@ func TestObjects_All(t *testing.T) {
 	if !ok || !got.Seen || got.Object.GetUID() != "1" || got.Object.GetLabels()["to"] != "a" || strings.Contains(fmt.Sprint(got.Object), "private") {
 		t.Errorf("the tombstone is %+v", got)
 	}
-	if a.graves.all[key].Object != b.graves.all[key].Object {
+	graveA, _ := a.graves.Get(key)
+	if graveB, _ := b.graves.Get(key); graveA.(Tombstone).Object != graveB.(Tombstone).Object {
 		t.Error("two apps have two tombstones")
 	}
 	a.informer.OnAdd(secret(4, ""), false)

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilcache "k8s.io/apimachinery/pkg/util/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -27,12 +28,12 @@ type Objects struct {
 	keys     map[string]struct{} // never changes
 	ctx      context.Context     //nolint:containedctx // The life of the Objects, within that of the app.
 	cancel   context.CancelFunc
-	unlisted func() // takes them from the sources of the app
-	watches  int    // of the lock of the source; those of the life of the app are never taken back
+	unlisted func()                    // takes them from the sources of the app
+	watches  int                       // of the lock of the source; those of the life of the app are never taken back
+	graves   *utilcache.LRUExpireCache // of Tombstones
 
-	mu        sync.Mutex // protects the fields; held for a few instructions
+	mu        sync.Mutex // protects the field; held for a few instructions
 	listeners map[*listener]struct{}
-	graves    graves
 }
 
 var _ client.Reader = (*Objects)(nil)

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"time"
 
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -153,9 +152,9 @@ func (o *Objects) note(e event, had, has bool) {
 		return
 	}
 	if has {
-		o.graves.open(e.key)
+		o.graves.Remove(e.key)
 	} else {
-		o.graves.bury(e.key, Tombstone{Object: e.last, Seen: e.seen}, time.Now())
+		o.graves.Add(e.key, Tombstone{Object: e.last, Seen: e.seen}, gravesFor)
 	}
 	before := e.before
 	if !had {

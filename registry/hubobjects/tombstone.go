@@ -12,6 +12,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/internal/evidence"
@@ -32,9 +33,8 @@ type Tombstone struct {
 
 // Deleted returns the tombstone of an object that no longer belongs to the app, for an hour and the life of the app.
 func (o *Objects) Deleted(key client.ObjectKey) (Tombstone, bool) {
-	o.mu.Lock()
-	t, ok := o.graves.find(key, time.Now())
-	o.mu.Unlock()
+	found, _ := o.graves.Get(key)
+	t, ok := found.(Tombstone)
 	if !ok {
 		return Tombstone{}, false
 	}
@@ -94,47 +94,6 @@ const (
 	gravesFor = time.Hour
 )
 
-// graves have tombstones whose objects all apps share.
-type graves struct {
-	all   map[client.ObjectKey]*grave
-	order []*grave // the oldest first, with those that were opened
-}
-
-type grave struct {
-	Tombstone
-
-	key client.ObjectKey
-	at  time.Time
-}
-
-func (g *graves) bury(key client.ObjectKey, t Tombstone, now time.Time) {
-	if g.all == nil {
-		g.all = map[client.ObjectKey]*grave{}
-	}
-	one := &grave{t, key, now}
-	g.all[key], g.order = one, append(g.order, one)
-	g.purge(now)
-}
-
-func (g *graves) purge(now time.Time) {
-	for len(g.order) > 0 && (len(g.order) > maxGraves || now.Sub(g.order[0].at) > gravesFor) {
-		if first := g.order[0]; g.all[first.key] == first {
-			delete(g.all, first.key)
-		}
-		g.order = g.order[1:]
-	}
-}
-
-func (g *graves) open(key client.ObjectKey) { delete(g.all, key) }
-
-func (g *graves) find(key client.ObjectKey, now time.Time) (Tombstone, bool) {
-	g.purge(now)
-	if one := g.all[key]; one != nil {
-		return one.Tombstone, true
-	}
-	return Tombstone{}, false
-}
-
 // purgeEvery is for places where nothing is deleted or looked up.
 const purgeEvery = 10 * time.Minute
 
@@ -142,11 +101,9 @@ func (i *informer) purge(context.Context) {
 	i.mu.RLock()
 	users := slices.Collect(maps.Keys(i.users))
 	i.mu.RUnlock()
-	now := time.Now()
 	for _, o := range users {
-		o.mu.Lock()
-		o.graves.purge(now)
-		o.mu.Unlock()
+		kept := sets.New(o.graves.Keys()...)
+		o.graves.RemoveAll(func(key any) bool { return !kept.Has(key) })
 	}
 }
 

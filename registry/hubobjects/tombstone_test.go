@@ -5,7 +5,7 @@ package hubobjects
 import (
 	"errors"
 	"fmt"
-	"strconv"
+	"slices"
 	"testing"
 	"time"
 
@@ -155,38 +155,19 @@ func TestTombstone_Declare_Definition(t *testing.T) {
 	expectDeclared(t, "with another definition", removed, false)
 }
 
-// Tombstones are limited by number and by age. The age of an object's tombstone is that of its last deletion.
-func TestGraves(t *testing.T) {
+// The informer forgets tombstones of a certain age where nothing looks for them.
+func TestObjects_OldTombstones(t *testing.T) {
 	t.Parallel()
-	var g graves
-	now := time.Now().Add(-2 * gravesFor)
-	key := func(i int) client.ObjectKey { return client.ObjectKey{Name: strconv.Itoa(i)} }
-	for i := range maxGraves + 10 {
-		g.bury(key(i), Tombstone{Seen: true}, now)
-	}
-	if _, ok := g.find(key(9), now); ok || len(g.all) != maxGraves || len(g.order) != maxGraves {
-		t.Errorf("%d tombstones in %d burials", len(g.all), len(g.order))
-	}
-	if one, ok := g.find(key(10), now); !ok || !one.Seen {
-		t.Error("a tombstone within the limit is lost")
-	}
-	if _, ok := g.find(key(10), now.Add(gravesFor+time.Second)); ok {
-		t.Error("an old tombstone is found")
-	}
-	if len(g.all) != 0 || len(g.order) != 0 {
-		t.Errorf("%d old tombstones are kept after a search", len(g.all))
-	}
-	g.bury(key(10), Tombstone{}, now.Add(time.Second))
-	g.open(key(10))
-	g.bury(key(10), Tombstone{}, now.Add(time.Minute)) // again
-	g.bury(key(0), Tombstone{}, now.Add(gravesFor+time.Second))
-	if _, ok := g.find(key(10), now.Add(gravesFor+2*time.Second)); !ok || len(g.all) != 2 || len(g.order) != 2 {
-		t.Errorf("%d tombstones are left, want the two younger ones", len(g.all))
-	}
 	o := watch(t, offline(t), configMaps("x", All()))
-	o.graves = g
+	o.graves.Add("old", Tombstone{}, -time.Second)
+	o.graves.Add("young", Tombstone{}, gravesFor)
 	o.informer.purge(t.Context())
-	if len(o.graves.all) != 1 {
-		t.Errorf("%d tombstones are left, want the young one", len(o.graves.all))
+	var kept []any
+	o.graves.RemoveAll(func(key any) bool {
+		kept = append(kept, key)
+		return false
+	})
+	if !slices.Equal(kept, []any{"young"}) {
+		t.Errorf("the tombstones %v are left, want the young one", kept)
 	}
 }

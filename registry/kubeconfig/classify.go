@@ -96,9 +96,9 @@ func Classify(err error) (reason, message string) {
 	case err == nil:
 		return "", ""
 	case errors.As(err, &unhealthy):
-		return notHealthy, clean(unhealthy.NotHealthy())
+		return notHealthy, OneLine(unhealthy.NotHealthy(), maxMessage)
 	case errors.As(err, &away):
-		return tunnelDown, clean("There is no tunnel to the remote: " + away.TunnelDown() + ".")
+		return tunnelDown, OneLine("There is no tunnel to the remote: "+away.TunnelDown()+".", maxMessage)
 	case errors.As(err, &refused):
 		return string(refused.Reason), refused.Error()
 	case code != 0:

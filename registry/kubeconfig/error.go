@@ -4,8 +4,6 @@ package kubeconfig
 
 import (
 	"strings"
-	"unicode"
-	"unicode/utf8"
 )
 
 // Reason is why credentials are not accepted. The values are the reasons of a Cluster's condition CredentialsValid.
@@ -63,7 +61,7 @@ func (e *Error) Error() string {
 			parts = append(parts, part)
 		}
 	}
-	return clean(strings.Join(parts, ": "))
+	return OneLine(strings.Join(parts, ": "), maxMessage)
 }
 
 // place is where a value was found.
@@ -92,24 +90,6 @@ func (p place) invalid(text string) error { return p.refuse(ReasonInvalidKubecon
 
 // maxMessage bounds every text that leaves the package, in bytes.
 const maxMessage = 512
-
-// clean makes a text fit for a status: one line, printable, bounded.
-func clean(text string) string {
-	text = strings.Map(func(r rune) rune {
-		if r == utf8.RuneError || !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, text)
-	if len(text) <= maxMessage {
-		return text
-	}
-	cut := maxMessage - len("...")
-	for !utf8.RuneStart(text[cut]) {
-		cut--
-	}
-	return text[:cut] + "..."
-}
 
 // maxNameLen is the maximum length of an unknown field name in messages.
 const maxNameLen = 32

@@ -94,3 +94,37 @@ func TestDiscreet_EventsInPieces(t *testing.T) {
 		}
 	})
 }
+
+// counted counts the reads of a body.
+type counted struct {
+	io.Reader
+	reads int
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	c.reads++
+	return c.Reader.Read(p)
+}
+
+// A watch reads the events in protobuf that have arrived at once, and waits for the next one without a buffer.
+func TestDiscreet_ReadsManyEventsAtOnce(t *testing.T) {
+	t.Parallel()
+	const events = 10
+	event := eventIn(t, runtime.ContentTypeProtobuf, apiwatch.Modified, &corev1.ConfigMap{
+		TypeMeta: metav1.TypeMeta{Kind: "ConfigMap", APIVersion: "v1"}, Data: map[string]string{"text": strings.Repeat("x", 2000)},
+	})
+	from := &counted{Reader: strings.NewReader(strings.Repeat(event, events))}
+	answer := roundTrip(func(r *http.Request) (*http.Response, error) {
+		return &http.Response{
+			StatusCode: http.StatusOK, Request: r, Header: http.Header{"Content-Type": {runtime.ContentTypeProtobuf}}, Body: io.NopCloser(from),
+		}, nil
+	})
+	response, err := kubeconfig.Discreet(answer).RoundTrip(testkit.Request(t, http.MethodGet, "https://example.com/api/v1/configmaps?watch=1"))
+	must(t, err)
+	defer response.Body.Close()
+	for range events { // as client-go does
+		must(t, testkit.Err(io.ReadFull(response.Body, make([]byte, 4))))
+		must(t, testkit.Err(io.ReadFull(response.Body, make([]byte, len(event)-4))))
+	}
+	testkit.Equal(t, from.reads, 2, "reads of the length of the first event, and of the rest")
+}

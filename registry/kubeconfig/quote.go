@@ -15,11 +15,18 @@ import (
 // MaxQuote bounds what Quote returns, in bytes.
 const MaxQuote = 256
 
-// Quote makes foreign text, such as a remote's reason for a refusal, fit for the status of a user's object: one line of
-// printable characters, none that change the direction of text or have no width, at most MaxQuote bytes of valid UTF-8.
-// redact must be Redact with the credentials of the remote and the hub, as Registry.Quote has them; it is called before
-// the text is cut.
+// Quote makes foreign text, such as a remote's reason for a refusal, fit for the status of a user's object: OneLine of at
+// most MaxQuote bytes. redact must be Redact with the credentials of the remote and the hub, as Registry.Quote has them; it
+// is called before the text is cut.
 func Quote(text string, redact func(text string) string) string {
+	return cutTo(redact(printable(text)), MaxQuote)
+}
+
+// OneLine makes a text fit for a status: one line of printable characters, none that change the direction of text or have
+// no width, at most so many bytes of valid UTF-8.
+func OneLine(text string, most int) string { return cutTo(printable(text), most) }
+
+func printable(text string) string {
 	text = strings.Map(func(r rune) rune {
 		switch {
 		case unicode.IsSpace(r):
@@ -30,11 +37,14 @@ func Quote(text string, redact func(text string) string) string {
 		}
 		return r
 	}, text)
-	text = redact(strings.Join(strings.Fields(text), " "))
-	if len(text) <= MaxQuote {
+	return strings.Join(strings.Fields(text), " ")
+}
+
+func cutTo(text string, most int) string {
+	if len(text) <= most {
 		return text
 	}
-	cut := MaxQuote - len("...")
+	cut := most - len("...")
 	for !utf8.RuneStart(text[cut]) {
 		cut--
 	}

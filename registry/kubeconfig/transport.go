@@ -99,14 +99,6 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return withoutText(r, response, s.credential)
 }
 
-// Redact is the function Redact with the credential.
-func (t *Transport) Redact(text string) string {
-	if s := t.active.Load(); s != nil {
-		return Redact(text, s.credential)
-	}
-	return text
-}
-
 // Swap replaces the credential for every later request, and does not block. Two tokens share connections. Otherwise the
 // old connections are closed: idle ones at once, the others after Drain. The error is an *Error if there is no
 // credential, and matches net.ErrClosed after Close.

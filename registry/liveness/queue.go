@@ -107,6 +107,18 @@ func (q *watchedQueue[request]) Get() (item request, shutdown bool) {
 	return item, shutdown
 }
 
+// AddFrom is that of a fair queue; in another queue there are no lanes.
+func (q *watchedQueue[request]) AddFrom(lane string, priority *int, keys ...request) {
+	fair, ok := q.PriorityQueue.(interface {
+		AddFrom(lane string, priority *int, keys ...request)
+	})
+	if !ok {
+		q.AddWithOpts(priorityqueue.AddOpts{Priority: priority}, keys...)
+		return
+	}
+	fair.AddFrom(lane, priority, keys...)
+}
+
 func (q *watchedQueue[request]) ShutDown() {
 	q.workers.end()
 	q.PriorityQueue.ShutDown()

@@ -230,8 +230,8 @@ func (e *engagement[object]) requestsOf(obj object) []Request {
 }
 
 func (e *engagement[object]) add(priority *int, requests []Request) {
-	if fair, ok := e.source.queue.(*queue); ok {
-		fair.addFrom(e.name, priority, requests...)
+	if fair, ok := e.source.queue.(fairQueue); ok {
+		fair.AddFrom(string(e.name), priority, requests...)
 		return
 	}
 	if queue, ok := e.source.queue.(priorityqueue.PriorityQueue[Request]); ok {

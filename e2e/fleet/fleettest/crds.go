@@ -8,39 +8,21 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/clusterfx/clusterfx/config"
 	"github.com/clusterfx/clusterfx/e2e/fleet/pool"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // InstallCRDs creates or updates clusterfx's CRDs, and returns when they are served. Tests may call it at once.
 func InstallCRDs(tb testing.TB, hub *rest.Config) {
 	tb.Helper()
-	scheme := runtime.NewScheme()
-	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
-		tb.Fatalf("build a scheme: %v", err)
-	}
 	crds, err := pool.ReadCRDs(config.CRDs)
-	if err != nil {
-		tb.Fatalf("read the CRDs of clusterfx: %v", err)
-	}
-	http, err := rest.HTTPClientFor(hub)
-	if err != nil {
-		tb.Fatalf("build a client: %v", err)
-	}
-	defer http.CloseIdleConnections()
-	c, err := client.New(hub, client.Options{Scheme: scheme, HTTPClient: http})
-	if err != nil {
-		tb.Fatalf("build a client: %v", err)
-	}
-	if err := pool.InstallCRDs(tb.Context(), c, crds); err != nil {
-		tb.Fatalf("install the CRDs of clusterfx: %v", err)
-	}
+	testkit.Must(tb, err)
+	testkit.Must(tb, pool.InstallCRDs(tb.Context(), ClientFor(tb, hub), crds))
 }
 
 // CRD returns the definition of a kind of objects in namespaces, with a status. Its OpenAPI schema is in YAML; an empty one

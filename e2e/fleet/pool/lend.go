@@ -4,10 +4,11 @@ package pool
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
+	"net/rpc"
+	"net/rpc/jsonrpc"
 	"sync"
 	"time"
 
@@ -16,22 +17,6 @@ import (
 
 // Socket is the environment variable with the Unix socket at which clusters are lent.
 const Socket = "CLUSTERFX_POOL"
-
-// A process borrows each cluster over a connection: it sends an order and gets a loan, then actions and results. The
-// end of the connection gives the cluster back, so that a killed process keeps nothing.
-
-type order struct {
-	Role Role   `json:"role"`
-	For  string `json:"for"` // who borrows: the folder of the test's package
-}
-
-type reply struct {
-	Loan  *fleet.Loan `json:"loan,omitempty"`
-	Error string      `json:"error,omitempty"`
-}
-
-// giveBack is the last action; the others are fleet's.
-const giveBack = "give back"
 
 // Serve lends the clusters until ctx ends, and returns when all connections are closed; the caller must end the
 // clusters then. used gets the processor time of each API server while it was borrowed and cleaned.
@@ -56,42 +41,61 @@ func (p *Pool) Serve(ctx context.Context, l net.Listener, used func(borrower str
 	}
 }
 
+// lending is what a process may call on the connection over which it borrows one cluster. The end of the connection gives
+// the cluster back, so that a killed process keeps nothing.
+type lending struct {
+	pool    *Pool
+	ctx     context.Context //nolint:containedctx // It is that of the connection.
+	used    func(borrower string, cpu time.Duration)
+	order   Order
+	cluster *fleet.Cluster // nil when it is given back
+	before  time.Duration  // the processor time that it had used when it was lent
+}
+
 func (p *Pool) lend(ctx context.Context, conn net.Conn, used func(string, time.Duration)) {
-	defer func() { _ = conn.Close() }()
-	in, out := json.NewDecoder(conn), json.NewEncoder(conn)
-	var o order
-	if err := in.Decode(&o); err != nil {
-		return
-	}
-	c, err := p.Take(ctx, o.Role)
-	if err != nil {
-		_ = out.Encode(reply{Error: err.Error()})
-		return
-	}
-	before := c.ProcessorTime()
-	loan := c.Loan()
-	err = out.Encode(reply{Loan: &loan})
-	for action := ""; err == nil; {
-		if err = in.Decode(&action); err != nil || action == giveBack {
-			break
-		}
-		err = out.Encode(replyTo(c.Do(ctx, action)))
-	}
-	if ctx.Err() != nil {
-		return // The owner of the pool ends all clusters.
-	}
-	result := p.GiveBack(ctx, c)
-	used(o.For, max(0, c.ProcessorTime()-before)) // A server that was killed counts no longer.
-	if err == nil {
-		_ = out.Encode(replyTo(result))
+	l := &lending{pool: p, ctx: ctx, used: used}
+	calls := rpc.NewServer()
+	_ = calls.RegisterName(service, l) // It fails for methods with other signatures.
+	calls.ServeCodec(jsonrpc.NewServerCodec(conn))
+	if l.cluster != nil && ctx.Err() == nil { // After ctx, the owner of the pool ends all clusters.
+		_ = l.GiveBack(struct{}{}, nil) // It has ended the cluster then.
 	}
 }
 
-func replyTo(err error) reply {
+// service is the name of a lending, and of its methods.
+const (
+	service  = "Lending"
+	take     = service + ".Take"
+	do       = service + ".Do"
+	giveBack = service + ".GiveBack"
+)
+
+// Order is what a process asks for.
+type Order struct {
+	Role Role
+	For  string // For says who borrows: the folder of the test's package
+}
+
+// Take takes a cluster for the process.
+func (l *lending) Take(o Order, loan *fleet.Loan) error {
+	c, err := l.pool.Take(l.ctx, o.Role)
 	if err != nil {
-		return reply{Error: err.Error()}
+		return err
 	}
-	return reply{}
+	l.order, l.cluster, l.before, *loan = o, c, c.ProcessorTime(), c.Loan()
+	return nil
+}
+
+// Do carries out an action on the cluster.
+func (l *lending) Do(action string, _ *struct{}) error { return l.cluster.Do(l.ctx, action) }
+
+// GiveBack returns when the cluster is clean.
+func (l *lending) GiveBack(_ struct{}, _ *struct{}) error {
+	c := l.cluster
+	l.cluster = nil
+	err := l.pool.GiveBack(l.ctx, c)
+	l.used(l.order.For, max(0, c.ProcessorTime()-l.before)) // A server that was killed counts no longer.
+	return err
 }
 
 // Borrower is the pool of another process.
@@ -99,23 +103,19 @@ type Borrower struct {
 	socket, name string
 
 	mu    sync.Mutex // protects loans; held for operations on it only
-	loans map[*fleet.Cluster]*loan
+	loans map[*fleet.Cluster]loan
 }
 
 var _ Lender = (*Borrower)(nil)
 
 // Borrow returns the pool at a socket. name says who borrows.
 func Borrow(socket, name string) *Borrower {
-	return &Borrower{socket: socket, name: name, loans: map[*fleet.Cluster]*loan{}}
+	return &Borrower{socket: socket, name: name, loans: map[*fleet.Cluster]loan{}}
 }
 
 type loan struct {
-	mu   sync.Mutex // held from an action to its result, since a connection has one at a time
-	conn net.Conn
-	in   *json.Decoder
-	out  *json.Encoder
-	end  func() // of what the borrower does with the cluster
-	lost error  // why there are no more actions: the reply to one may still come
+	calls *rpc.Client
+	end   func() // of what the borrower does with the cluster
 }
 
 // Take blocks while the pool starts a cluster.
@@ -124,14 +124,16 @@ func (b *Borrower) Take(ctx context.Context, r Role) (*fleet.Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("borrow a cluster: %w", err)
 	}
-	l := &loan{conn: conn, in: json.NewDecoder(conn), out: json.NewEncoder(conn)}
-	result, err := l.send(ctx, order{Role: r, For: b.name})
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("borrow a cluster: %w", err), conn.Close())
+	l := loan{calls: jsonrpc.NewClient(conn)}
+	var of fleet.Loan
+	if err := l.call(ctx, take, Order{r, b.name}, &of); err != nil {
+		return nil, errors.Join(fmt.Errorf("borrow a cluster: %w", err), l.calls.Close())
 	}
-	c, end, err := fleet.Borrow(ctx, *result.Loan, l.do)
+	c, end, err := fleet.Borrow(ctx, of, func(ctx context.Context, action string) error {
+		return l.call(ctx, do, action, &struct{}{})
+	})
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("borrow a cluster: %w", err), conn.Close())
+		return nil, errors.Join(fmt.Errorf("borrow a cluster: %w", err), l.calls.Close())
 	}
 	l.end = end
 	b.mu.Lock()
@@ -150,7 +152,7 @@ func (b *Borrower) GiveBack(ctx context.Context, c *fleet.Cluster) error {
 		return fmt.Errorf("%s was not borrowed", c.Name())
 	}
 	l.end()
-	return errors.Join(l.do(ctx, giveBack), l.conn.Close())
+	return errors.Join(l.call(ctx, giveBack, struct{}{}, &struct{}{}), l.calls.Close())
 }
 
 // Close gives all back without waiting until they are clean.
@@ -159,40 +161,18 @@ func (b *Borrower) Close() {
 	defer b.mu.Unlock()
 	for _, l := range b.loans {
 		l.end()
-		_ = l.conn.Close()
+		_ = l.calls.Close()
 	}
 	clear(b.loans)
 }
 
-func (l *loan) do(ctx context.Context, action string) error {
-	_, err := l.send(ctx, action)
-	return err
-}
-
-// send blocks until the reply, or the end of ctx, after which the connection stays open, since its end gives the
-// cluster to another test.
-func (l *loan) send(ctx context.Context, message any) (reply, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.lost != nil {
-		return reply{}, l.lost
+// call blocks until the reply, or the end of ctx. The connection stays open, since its end gives the cluster to another test.
+func (l loan) call(ctx context.Context, method string, args, reply any) error {
+	call := l.calls.Go(method, args, reply, make(chan *rpc.Call, 1))
+	select {
+	case <-call.Done:
+		return call.Error
+	case <-ctx.Done():
+		return fmt.Errorf("an action on a borrowed cluster did not end in time: %w", context.Cause(ctx))
 	}
-	stop := context.AfterFunc(ctx, func() { _ = l.conn.SetDeadline(time.Now()) })
-	defer stop()
-	var result reply
-	err := l.out.Encode(message)
-	if err == nil {
-		err = l.in.Decode(&result)
-	}
-	switch {
-	case err != nil && ctx.Err() != nil:
-		l.lost = fmt.Errorf("an action on a borrowed cluster did not end in time: %w", context.Cause(ctx))
-		return reply{}, l.lost
-	case err != nil:
-		l.lost = fmt.Errorf("the process that lends clusters does not respond: %w", err)
-		return reply{}, l.lost
-	case result.Error != "":
-		return reply{}, errors.New(result.Error)
-	}
-	return result, nil
 }

@@ -90,7 +90,7 @@ func New(host *Common, name state.ClusterName, config state.Desired) *Actor {
 	now := time.Now()
 	info := a.describe(now)
 	info.Since = now
-	a.current.Store(&Snapshot{Status: info, Changed: make(chan struct{}), Redact: a.redactor()})
+	a.current.Store(&Snapshot{Status: info, Changed: make(chan struct{})})
 	return a
 }
 

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/clusterfx/clusterfx/registry/internal/app"
-	"github.com/clusterfx/clusterfx/registry/internal/logsink"
 	"github.com/clusterfx/clusterfx/registry/internal/machine"
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
 	"github.com/clusterfx/clusterfx/registry/internal/probe"
@@ -28,8 +27,8 @@ func (a *Actor) start(act machine.Action, now time.Time, first func(*app.Life)) 
 	if l == nil || l.Endpoint != act.Endpoint {
 		l = a.spare
 	}
-	number, redact := act.Epoch, a.host.Connections.Redact(l.Transport)
-	e := app.New(a.host.Apps, a.optionsFor(l, number, redact, now))
+	number := act.Epoch
+	e := app.New(a.host.Apps, a.optionsFor(l, number, now))
 	first(e)
 	a.epochs[number] = e
 	isEarly := a.wants.Warm
@@ -44,7 +43,7 @@ func (a *Actor) start(act machine.Action, now time.Time, first func(*app.Life)) 
 		},
 		func(err error) {
 			failed := machine.Failure(app.Describe(err))
-			failed.Message = redact(failed.Message)
+			failed.Message = a.host.Secrets.Redact(failed.Message)
 			refused := e.Refused(wasReady, err) // A hook that writes fails while the gate is closed.
 			a.noteFailure(failed, err, isEarly && refused != nil)
 			a.do(func() {
@@ -58,13 +57,13 @@ func (a *Actor) start(act machine.Action, now time.Time, first func(*app.Life)) 
 	)
 }
 
-func (a *Actor) optionsFor(l *probe.Connection, number int64, redact func(string) string, now time.Time) app.Options {
+func (a *Actor) optionsFor(l *probe.Connection, number int64, now time.Time) app.Options {
 	host, name := a.host, a.name
 	run := a.selection.Run
 	status := a.describe(now)
 	status.Epoch = number
 	return app.Options{
-		Name: name, Number: number, Log: logsink.Redact(a.log.WithValues("epoch", number), redact),
+		Name: name, Number: number, Log: a.log.WithValues("epoch", number),
 		Desired: a.applied.WithDefaults(), ModuleNames: a.selection.Names(), Unstreamed: a.unstreamed.At(l.Endpoint, status.Version),
 		Filters:    func() []app.ModuleFilters { return filtersOf(host.Modules.Configured(run)) },
 		Undeclared: host.Undeclared(run, a.applied.Labels),
@@ -73,7 +72,7 @@ func (a *Actor) optionsFor(l *probe.Connection, number int64, redact func(string
 		Remote: &app.Remote{
 			Base: l.Transport, LastReceived: &l.LastReceived, Doubt: l.Doubt, Rank: a.rank(), Early: a.takeEarly(l),
 			HubTransport: host.HubTransport(name),
-			Graph:        host.Graph(Start{Selection: a.selection, Status: status, Facts: &a.facts, Redact: redact}),
+			Graph:        host.Graph(Start{Selection: a.selection, Status: status, Facts: &a.facts}),
 			Middleware: func(next http.RoundTripper) http.RoundTripper {
 				return host.Middleware.Wrap(name, a.latest.Load, next)
 			},

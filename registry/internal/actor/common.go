@@ -12,7 +12,6 @@ import (
 
 	"github.com/clusterfx/clusterfx/registry/internal/app"
 	"github.com/clusterfx/clusterfx/registry/internal/catalog"
-	"github.com/clusterfx/clusterfx/registry/internal/logsink"
 	"github.com/clusterfx/clusterfx/registry/internal/middleware"
 	"github.com/clusterfx/clusterfx/registry/internal/probe"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
@@ -28,12 +27,11 @@ type Common struct {
 	Policy      kubeconfig.Policy
 	Connections probe.Options
 	LeaseGrace  time.Duration
-	// Secrets replaces the credentials in the log of the hub. HubCredential replaces the credential of the hub.
-	Secrets       *kubeconfig.Redactor
-	HubCredential *logsink.HubCredential
-	Modules       catalog.Catalog
-	Offered       func() catalog.Offers
-	Middleware    *middleware.Set
+	// Secrets replaces the credentials of the remotes and the hub in texts.
+	Secrets    *kubeconfig.Redactor
+	Modules    catalog.Catalog
+	Offered    func() catalog.Offers
+	Middleware *middleware.Set
 	// Undeclared is for an app with these modules, of a remote with these labels.
 	Undeclared   func(run []catalog.Choice, labels map[string]string) app.Undeclared
 	HubTransport func(state.ClusterName) http.RoundTripper
@@ -60,7 +58,6 @@ type Start struct {
 	Selection catalog.Selection
 	Status    state.Status
 	Facts     *Facts
-	Redact    func(text string) string
 }
 
 // Leftover is the work that the removal of a remote leaves undone. registry.AbandonedError describes the fields.

@@ -6,11 +6,9 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr"
-	"k8s.io/client-go/rest"
 
 	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/internal/app"
-	"github.com/clusterfx/clusterfx/registry/internal/logsink"
 	"github.com/clusterfx/clusterfx/registry/internal/middleware"
 	"github.com/clusterfx/clusterfx/registry/internal/probe"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
@@ -52,17 +50,13 @@ func TestActor_Settled(t *testing.T) {
 // settledActor returns an Actor that does not run and whose remote is settled.
 func settledActor(t *testing.T) *Actor {
 	t.Helper()
-	secrets := &kubeconfig.Redactor{}
 	a := New(&Common{
-		Apps: &app.Common{}, Log: logr.Discard(), Secrets: secrets, HubCredential: logsink.NewHubCredential(&rest.Config{}, secrets),
-		Middleware: &middleware.Set{},
+		Apps: &app.Common{}, Log: logr.Discard(), Secrets: &kubeconfig.Redactor{}, Middleware: &middleware.Set{},
 	}, "edge-1", state.Desired{}.WithDefaults())
 	a.take(a.config)
 	a.changed = false
 	a.wants.Credential = "first"
-	a.link = probe.New(t.Context(), probe.Options{
-		Redact: func(*kubeconfig.Transport) func(string) string { return nil },
-	}, probe.Target{Cluster: "edge-1", Credential: "first"})
+	a.link = probe.New(t.Context(), probe.Options{}, probe.Target{Cluster: "edge-1", Credential: "first"})
 	a.current.Store(&Snapshot{Status: state.Status{State: state.StateReady}})
 	return a
 }

@@ -11,8 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterfx/clusterfx/registry/internal/app"
-	"github.com/clusterfx/clusterfx/registry/internal/probe"
-	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -20,8 +18,7 @@ import (
 type Snapshot struct {
 	Status state.Status
 	// Epoch lends out its clients; nil unless the remote is Ready.
-	Epoch  *app.Life
-	Redact func(text string) string
+	Epoch *app.Life
 	// Changed is closed when this Snapshot has been replaced.
 	Changed chan struct{}
 }
@@ -32,34 +29,15 @@ func (a *Actor) Current() *Snapshot { return a.current.Load() }
 // describe adds what only the actor knows.
 func (a *Actor) describe(now time.Time) state.Status {
 	info := a.describePlain(now)
-	info.Redact(a.redactor())
+	info.Redact(a.host.Secrets.Redact)
 	return info
 }
 
-// plainStatus may have credentials in its messages, and those to replace. Most turns of an actor change neither, and
-// looking for credentials takes longer than all else in a turn.
+// plainStatus may have credentials in its messages. Most turns of an actor change neither the status nor the credentials,
+// and looking for credentials takes longer than all else in a turn.
 type plainStatus struct {
 	state.Status
-	wanted, hub kubeconfig.Credential
-	link, spare string // fingerprints
-}
-
-func (a *Actor) plain(now time.Time) plainStatus {
-	plain := plainStatus{Status: a.describePlain(now), wanted: a.applied.Credential, hub: a.host.HubCredential.Credential()}
-	if a.link != nil {
-		plain.link = a.link.Credential()
-	}
-	if a.spare != nil {
-		plain.spare = a.spare.Credential()
-	}
-	return plain
-}
-
-func (p plainStatus) redacted(redact func(string) string) state.Status {
-	info := p.Status
-	info.Modules = slices.Clone(info.Modules)
-	info.Redact(redact)
-	return info
+	credentials inUse
 }
 
 func (a *Actor) describePlain(now time.Time) state.Status {
@@ -81,18 +59,6 @@ func (a *Actor) describePlain(now time.Time) state.Status {
 		noteWarm(info.Modules)
 	}
 	return info
-}
-
-func (a *Actor) redactor() func(string) string {
-	wanted, hub := a.applied.Credential, a.host.HubCredential
-	redact := func(text string) string { return hub.Redact(text, wanted) }
-	for _, l := range []*probe.Connection{a.link, a.spare} {
-		if l != nil {
-			next := redact
-			redact = func(text string) string { return next(l.Transport.Redact(text)) }
-		}
-	}
-	return redact
 }
 
 // noteUnknownModules adds modules of spec.modules that this hub does not have as waiting. The others work, so the
@@ -118,7 +84,7 @@ func (a *Actor) noteUnknownModules(info *state.Status) {
 
 // publish does nothing if nothing has changed.
 func (a *Actor) publish(now time.Time, over bool) {
-	before, plain := a.current.Load(), a.plain(now)
+	before, plain := a.current.Load(), plainStatus{a.describePlain(now), a.kept}
 	plain.Since = before.Status.Since
 	if over {
 		plain.State = state.StateStopped
@@ -130,12 +96,13 @@ func (a *Actor) publish(now time.Time, over bool) {
 		return
 	}
 	a.published = plain
-	redact := a.redactor()
-	info := plain.redacted(redact)
+	info := plain.Status
+	info.Modules = slices.Clone(info.Modules)
+	info.Redact(a.host.Secrets.Redact)
 	if reflect.DeepEqual(info, before.Status) {
 		return
 	}
-	after := &Snapshot{Status: info, Changed: make(chan struct{}), Redact: redact}
+	after := &Snapshot{Status: info, Changed: make(chan struct{})}
 	if info.State == state.StateReady {
 		after.Epoch = a.epochs[a.machine.App.Epoch]
 	}

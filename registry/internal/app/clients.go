@@ -77,11 +77,11 @@ func (l *Life) target() deletions.Target {
 		return l.targetInHub()
 	}
 	return deletions.Target{
-		Name: l.Name, UID: l.Desired.Owner.UID, Labels: l.Desired.Labels, Blind: l.Blind, Term: l.gateOfRemote(), Judge: &l.parents,
+		Name: l.Name, UID: l.Desired.Owner.UID, Labels: l.Desired.Labels, Blind: l.Blind, Term: l.gateOfRemote(), Judge: l.parents,
 	}
 }
 
-func (l *Life) targetInHub() deletions.Target { return deletions.Target{Judge: &l.parents} }
+func (l *Life) targetInHub() deletions.Target { return deletions.Target{Judge: l.parents} }
 
 // Limiter counts deletes of entities as those in the remote, and declares those of cleanup steps. Those of a hub part are
 // in the hub.
@@ -136,7 +136,7 @@ func (l *Life) configFor(fence context.Context, base http.RoundTripper, limiter 
 		Base: base, Fence: fence, Gate: l.gateOfRemote(), Writes: l.Writes.Of(string(l.Name)),
 		UserAgent:   l.userAgent(),
 		RateLimiter: limiter, Timeout: l.Desired.Client.Timeout,
-		Meter: l.intake, Buffers: l.Buffers, Heard: l.Remote.LastReceived, Doubt: l.Remote.Doubt, Traffic: l.Metrics.Traffic(string(l.Name)),
+		Meter: l.intake, Heard: l.Remote.LastReceived, Doubt: l.Remote.Doubt, Traffic: l.Metrics.Traffic(string(l.Name)),
 		Intercept: l.Tracer.Requests(string(l.Name), telemetry.ToRemote),
 		Deletes:   l.Deleting(),
 	}

@@ -34,7 +34,6 @@ type Common struct {
 	Hub        *rest.Config
 	HubMapper  meta.RESTMapper
 	Mappings   *restmapper.Mappings
-	Buffers    *transport.Buffers
 	Registerer prometheus.Registerer
 	Metrics    *telemetry.Metrics
 	// Tracer is nil if the hub collects no traces.

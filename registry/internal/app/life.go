@@ -66,7 +66,7 @@ type Life struct {
 	sources sources
 	intake  *meter.Limiter
 	cache   atomic.Pointer[cache.Cache] // nil until it is made
-	parents evidence.Judge
+	parents *evidence.Judge
 	done    chan struct{} // closed when all goroutines of the Life have ended
 
 	// Those below are of the app of a remote. Its clients with which modules write have a second, inner fence, which
@@ -154,7 +154,7 @@ func New(host *Common, o Options) *Life {
 	l.hooks.log, l.hooks.timeout = l.Log, host.Limits.StopTimeout
 	l.tracker = newTracker(o.ModuleNames, host.Limits.SyncTimeout, o.Changed)
 	l.intake = meter.NewLimiter(host.Schemas, int64(host.Limits.MaxCacheBytes))
-	l.parents = evidence.Judge{Scheme: host.Scheme, Homes: l.homes, Timeout: hubTimeout}
+	l.parents = evidence.NewJudge(host.Scheme, l.homes, hubTimeout)
 	l.Contained = &contain.App{
 		Name: string(l.Name), Number: l.Number, Context: l.ctx, Gate: gate, Labels: l.labels,
 		ReconcileTimeout: host.Limits.ReconcileTimeout, Metrics: host.Metrics, Tracer: host.Tracer, Queues: host.Queues, Monitor: o.Monitor,
@@ -171,7 +171,6 @@ func New(host *Common, o Options) *Life {
 		ControllerAdded:   l.controllerAdded,
 		ControllerRefused: l.controllerRefused,
 		ControllerSynced:  l.controllerSynced,
-		TakeUnsupervised:  l.takeUnsupervised,
 	}
 	// Not when the App has ended: the next App may start before that, and registers the same collectors.
 	context.AfterFunc(l.ctx, l.Collectors.end)

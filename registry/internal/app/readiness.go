@@ -33,7 +33,6 @@ type tracker struct {
 type progress struct {
 	pending     int // controllers that wait for their initial objects
 	controllers []*cache.Controller
-	reported    bool // the names of the unsupervised controllers were taken
 	failed      *ModuleError
 }
 
@@ -72,8 +71,8 @@ func (t *tracker) update(change func()) {
 }
 
 // controllerAdded returns the record in which the wrappers note the controller's progress.
-func (t *tracker) controllerAdded(module, name string, supervised bool) *cache.Controller {
-	w := &cache.Controller{Supervised: supervised, Added: time.Now()}
+func (t *tracker) controllerAdded(module, name string) *cache.Controller {
+	w := &cache.Controller{Added: time.Now()}
 	t.update(func() {
 		p := t.modules[module]
 		w.Name = uniqueName(name, p.controllers)
@@ -86,24 +85,6 @@ func (t *tracker) controllerAdded(module, name string, supervised bool) *cache.C
 func (t *tracker) controllerSynced(module string, w *cache.Controller) {
 	w.MarkSynced()
 	t.update(func() { t.modules[module].pending-- })
-}
-
-// takeUnsupervised returns names the first time only.
-func (t *tracker) takeUnsupervised(module string) []string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	p := t.modules[module]
-	if p.reported {
-		return nil
-	}
-	p.reported = true
-	var names []string
-	for _, w := range p.controllers {
-		if !w.Supervised {
-			names = append(names, w.Name)
-		}
-	}
-	return names
 }
 
 func (t *tracker) managerStarted() { t.update(func() { t.started = true }) }

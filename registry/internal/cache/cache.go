@@ -100,7 +100,7 @@ type Options struct {
 	Stale func()
 	// Goroutines describes the goroutines of the app, when a handler does not return.
 	Goroutines func() []string
-	// Fail ends the app. The error is an *OverBudgetError or the panic of a transform.
+	// Fail ends the app. The error is an *OverBudgetError.
 	Fail func(err error)
 	// Reader returns the module on whose behalf a context reads; empty if it is not known.
 	Reader func(ctx context.Context) string

@@ -13,9 +13,8 @@ import (
 
 // Controller is a controller of a module: what it watches, and which initial objects it lacks.
 type Controller struct {
-	Name       string
-	Supervised bool
-	Added      time.Time
+	Name  string
+	Added time.Time
 
 	mu     sync.Mutex // protects the fields; held for a few instructions
 	begun  bool       // its sources were started

@@ -13,7 +13,6 @@ import (
 
 	"github.com/clusterfx/clusterfx/internal/allocated"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
-	"github.com/clusterfx/clusterfx/registry/internal/panics"
 )
 
 func (i *Informer) receive(obj any) (any, error) {
@@ -22,28 +21,12 @@ func (i *Informer) receive(obj any) (any, error) {
 	}
 	if i.transform != nil {
 		var err error
-		if obj, err = i.transformed(obj); err != nil {
+		if obj, err = i.transform(obj); err != nil {
 			return nil, err
 		}
 	}
 	i.budget.spend(i.count(obj))
 	return obj, nil
-}
-
-// transformed stores an object unchanged and ends the app after a panic. Transforms come with the options of the cache,
-// so there is no module to name.
-func (i *Informer) transformed(obj any) (any, error) {
-	out := obj
-	err := panics.Catch(func() (err error) {
-		out, err = i.transform(obj)
-		return err
-	})
-	var panicked *panics.Error
-	if errors.As(err, &panicked) {
-		i.budget.options.Fail(fmt.Errorf("transform: %w", err))
-		return obj, nil
-	}
-	return out, err
 }
 
 // count returns by how much the upper bound grows.

@@ -44,11 +44,9 @@ type App struct {
 	IsBroken func() bool
 
 	// Notes about controllers: added by a module, not accepted by the manager, all initial objects received.
-	ControllerAdded   func(module, name string, supervised bool) *cache.Controller
+	ControllerAdded   func(module, name string) *cache.Controller
 	ControllerRefused func(module string, w *cache.Controller)
 	ControllerSynced  func(module string, w *cache.Controller)
-	// TakeUnsupervised returns the module's unsupervised controllers, the first time.
-	TakeUnsupervised func(module string) []string
 }
 
 // Goroutines returns the functions in which the App's goroutines are, with numbers. It looks at every goroutine of the

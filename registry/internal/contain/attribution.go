@@ -7,9 +7,10 @@ import (
 	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/registry/internal/cache"
 )
 
 // In returns a context that acts on behalf of the module.
@@ -53,28 +54,16 @@ func (a attributed) WrappedRoundTripper() http.RoundTripper { return a.next }
 
 // Client returns a client whose writes are on behalf of the module. A delete of an object that was read has its UID as
 // a precondition, so that it does not delete another one of the same name.
-func (g *Container) Client(c client.Client) client.Client { return moduleClient{Client: c, guard: g} }
-
-type moduleClient struct {
-	client.Client
-	guard *Container
+func (g *Container) Client(c client.Client) client.Client {
+	return moduleClient{cache.Around(func(ctx context.Context, of cache.Call, call func(context.Context) error) error {
+		if !of.IsRead() {
+			ctx = g.In(ctx)
+		}
+		return call(ctx)
+	}).Client(c)}
 }
 
-func (c moduleClient) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
-	return c.Client.Create(c.guard.In(ctx), obj, opts...)
-}
-
-func (c moduleClient) Update(ctx context.Context, obj client.Object, opts ...client.UpdateOption) error {
-	return c.Client.Update(c.guard.In(ctx), obj, opts...)
-}
-
-func (c moduleClient) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
-	return c.Client.Patch(c.guard.In(ctx), obj, patch, opts...)
-}
-
-func (c moduleClient) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-	return c.Client.Apply(c.guard.In(ctx), obj, opts...)
-}
+type moduleClient struct{ client.Client }
 
 func (c moduleClient) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
 	uid := obj.GetUID()
@@ -83,10 +72,10 @@ func (c moduleClient) Delete(ctx context.Context, obj client.Object, opts ...cli
 		before = client.Preconditions(*o.Preconditions)
 	}
 	if uid == "" || before.UID != nil {
-		return c.Client.Delete(c.guard.In(ctx), obj, opts...)
+		return c.Client.Delete(ctx, obj, opts...)
 	}
 	before.UID = &uid
-	err := c.Client.Delete(c.guard.In(ctx), obj, append(opts[:len(opts):len(opts)], before)...)
+	err := c.Client.Delete(ctx, obj, append(opts[:len(opts):len(opts)], before)...)
 	if apierrors.IsConflict(err) {
 		return &replacedError{err}
 	}
@@ -99,24 +88,3 @@ type replacedError struct{ conflict error }
 func (e *replacedError) Error() string { return e.conflict.Error() }
 
 func (e *replacedError) Unwrap() error { return e.conflict }
-
-func (c moduleClient) DeleteAllOf(ctx context.Context, obj client.Object, opts ...client.DeleteAllOfOption) error {
-	return c.Client.DeleteAllOf(c.guard.In(ctx), obj, opts...)
-}
-
-func (c moduleClient) Status() client.SubResourceWriter { return c.SubResource("status") }
-
-func (c moduleClient) SubResource(name string) client.SubResourceClient {
-	return moduleSubResource{c.Client.SubResource(name), c.guard}
-}
-
-type moduleSubResource struct {
-	client.SubResourceClient
-	guard *Container
-}
-
-func (s moduleSubResource) Create(
-	ctx context.Context, obj, sub client.Object, opts ...client.SubResourceCreateOption,
-) error {
-	return s.SubResourceClient.Create(s.guard.In(ctx), obj, sub, opts...)
-}

@@ -96,7 +96,10 @@ func (m *Manager) Add(r manager.Runnable) error {
 	}
 	if w, ok := r.(warmup); ok {
 		app := m.guard.App
-		known := app.ControllerAdded(m.guard.Module, nameOf(r), supervisorOf(r) != nil)
+		known := app.ControllerAdded(m.guard.Module, nameOf(r))
+		if supervisorOf(r) == nil {
+			m.guard.log.Info("A controller is not supervised; build it with registry.ControllerManagedBy", "controller", known.Name)
+		}
 		m.guard.setQueue(r, known.Name)
 		err := m.Manager.Add(&controllerRunnable{runnable: one, warmer: w, known: known})
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 )
 
@@ -18,7 +19,7 @@ import (
 //
 //   - It contains an item once, with the highest of its priorities and the earliest of its times.
 //   - Get returns the ready item of the highest priority, the first that was added. A rise moves an item to the end of
-//     its new priority. A delayed item counts as added when its delay ends.
+//     its new priority. A delayed item counts as added when its delay ends. Of a fair queue, Get takes from lanes in turn.
 //   - An item in work, between Get and Done, is not returned by another Get. If added meanwhile, it is returned after
 //     Done.
 //
@@ -34,8 +35,9 @@ type Queue[T comparable] struct {
 	mu       sync.Mutex // protects the fields below
 	changed  sync.Cond  // an item is ready, or the queue has shut down
 	items    map[T]*item[T]
-	ready    items[T]
+	ready    lanes[T]
 	delayed  items[T]
+	most     int           // items since the last shrink
 	aside    int           // the number of items there
 	added    uint64        // counts up, to keep the order
 	timer    *time.Timer   // nil while no item is delayed
@@ -45,21 +47,32 @@ type Queue[T comparable] struct {
 
 // NewQueue returns the queue of a controller; m may be nil.
 func NewQueue[T comparable](name string, limiter workqueue.TypedRateLimiter[T], m *QueueMetrics) *Queue[T] {
-	q := &Queue[T]{limiter: limiter, items: map[T]*item[T]{}, base: time.Now()}
-	q.changed.L = &q.mu
-	q.ready.earlier, q.delayed.earlier = earlierInOrder[T], earlierInTime[T]
+	q := NewFairQueue(limiter, func(T) string { return "" }, func(string) int { return 1 })
 	if m != nil && name != "" {
 		q.series, q.base = m.of(name), m.base
 	}
 	return q
 }
 
+// NewFairQueue returns a queue without metrics that takes from lanes in turn, as many items as the lane's weight and at least
+// one. An item is in the lane of its key, or of AddFrom. Both functions are called with a lock held.
+func NewFairQueue[T comparable](limiter workqueue.TypedRateLimiter[T], laneOf func(T) string, weight func(lane string) int) *Queue[T] {
+	q := &Queue[T]{limiter: limiter, items: map[T]*item[T]{}, base: time.Now()}
+	q.changed.L = &q.mu
+	q.ready = lanes[T]{laneOf: laneOf, weight: weight, all: map[string]*lane[T]{}}
+	q.delayed.earlier = earlierInTime[T]
+	return q
+}
+
+// AddFrom adds items to a lane. It moves none there, but for the lane of their keys.
+func (q *Queue[T]) AddFrom(lane string, priority *int, keys ...T) {
+	for _, key := range keys {
+		q.add(key, lane, priority, 0)
+	}
+}
+
 // AddWithOpts adds items with controller-runtime's options: of two delays the shorter counts, and 0 is none.
 func (q *Queue[T]) AddWithOpts(o priorityqueue.AddOpts, keys ...T) {
-	priority := 0
-	if o.Priority != nil {
-		priority = *o.Priority
-	}
 	for _, key := range keys {
 		after := o.After
 		if o.RateLimited {
@@ -70,11 +83,12 @@ func (q *Queue[T]) AddWithOpts(o priorityqueue.AddOpts, keys ...T) {
 				after = wait
 			}
 		}
-		q.add(key, priority, after)
+		q.add(key, q.ready.laneOf(key), o.Priority, after)
 	}
 }
 
-func (q *Queue[T]) add(key T, priority int, after time.Duration) {
+func (q *Queue[T]) add(key T, lane string, wanted *int, after time.Duration) {
+	priority := ptr.Deref(wanted, 0)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.shutDown {
@@ -87,13 +101,17 @@ func (q *Queue[T]) add(key T, priority int, after time.Duration) {
 	if i == nil {
 		i = &item[T]{key: key}
 		q.items[key] = i
+		q.most = max(q.most, len(q.items))
 	}
 	if i.place != nowhere {
+		if after <= 0 && lane == q.ready.laneOf(key) {
+			q.move(i, lane)
+		}
 		q.raise(i, priority)
 		q.hasten(i, after)
 		return
 	}
-	i.priority, i.order = priority, q.next()
+	i.lane, i.priority, i.order = lane, priority, q.next()
 	if after > 0 {
 		i.place, i.at = delayed, q.in(after)
 		heap.Push(&q.delayed, i)
@@ -116,6 +134,17 @@ func (q *Queue[T]) in(after time.Duration) time.Duration {
 	return now + min(after, math.MaxInt64-now)
 }
 
+func (q *Queue[T]) move(i *item[T], lane string) {
+	if i.lane == lane {
+		return
+	}
+	if i.place == ready {
+		q.ready.remove(i)
+		defer q.ready.push(i)
+	}
+	i.lane = lane
+}
+
 func (q *Queue[T]) raise(i *item[T], priority int) {
 	if priority <= i.priority {
 		return
@@ -126,7 +155,7 @@ func (q *Queue[T]) raise(i *item[T], priority int) {
 	i.priority, i.order = priority, q.next()
 	switch i.place {
 	case ready:
-		heap.Fix(&q.ready, i.index)
+		q.ready.fix(i)
 	case delayed:
 		heap.Fix(&q.delayed, i.index)
 	}
@@ -160,7 +189,7 @@ func (q *Queue[T]) makeReady(i *item[T]) {
 
 func (q *Queue[T]) offer(i *item[T]) {
 	i.place = ready
-	heap.Push(&q.ready, i)
+	q.ready.push(i)
 	q.changed.Signal()
 }
 
@@ -207,13 +236,13 @@ func (q *Queue[T]) release() {
 func (q *Queue[T]) GetWithPriority() (key T, priority int, shutdown bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for q.ready.Len() == 0 && !q.shutDown {
+	for q.ready.size == 0 && !q.shutDown {
 		q.changed.Wait()
 	}
 	if q.shutDown {
 		return key, 0, true
 	}
-	i, _ := heap.Pop(&q.ready).(*item[T])
+	i := q.ready.pop()
 	i.place, i.inWork = nowhere, true
 	if q.series != nil {
 		now := q.now()
@@ -250,8 +279,9 @@ const burst = 64
 // shrink frees the memory of a burst when the queue is empty. Maps and slices do not shrink, and the first list of a
 // kind puts all its objects into the queue.
 func (q *Queue[T]) shrink() {
-	if len(q.items) == 0 && max(cap(q.ready.list), cap(q.delayed.list)) > burst {
-		q.items, q.ready.list, q.delayed.list = map[T]*item[T]{}, nil, nil
+	if len(q.items) == 0 && q.most > burst {
+		q.items, q.delayed.list, q.most = map[T]*item[T]{}, nil, 0
+		q.ready.clear()
 	}
 }
 
@@ -267,7 +297,8 @@ func (q *Queue[T]) ShutDown() {
 	for key, i := range q.items {
 		q.drop(key, i)
 	}
-	q.ready.list, q.delayed.list, q.aside = nil, nil, 0
+	q.delayed.list, q.aside = nil, 0
+	q.ready.clear()
 	q.changed.Broadcast()
 }
 
@@ -298,7 +329,7 @@ func (q *Queue[T]) ShuttingDown() bool {
 func (q *Queue[T]) Len() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.ready.Len() + q.aside
+	return q.ready.size + q.aside
 }
 
 // Get is GetWithPriority without the priority.
@@ -308,10 +339,10 @@ func (q *Queue[T]) Get() (key T, shutdown bool) {
 }
 
 // Add adds an item.
-func (q *Queue[T]) Add(key T) { q.add(key, 0, 0) }
+func (q *Queue[T]) Add(key T) { q.AddAfter(key, 0) }
 
 // AddAfter adds an item after a delay.
-func (q *Queue[T]) AddAfter(key T, after time.Duration) { q.add(key, 0, after) }
+func (q *Queue[T]) AddAfter(key T, after time.Duration) { q.add(key, q.ready.laneOf(key), nil, after) }
 
 // AddRateLimited adds an item after the delay of the rate limiter.
 func (q *Queue[T]) AddRateLimited(key T) {

@@ -18,6 +18,7 @@ const (
 type item[T comparable] struct {
 	work     // valid while the item is in work
 	key      T
+	lane     string
 	priority int
 	order    uint64        // counts up, within a priority
 	at       time.Duration // the end of the delay; since base, as are all times of the queue

@@ -37,7 +37,7 @@ func managerWith(q *Queues) *Manager {
 	app := &App{
 		Queues:          q,
 		Gate:            &Gate{},
-		ControllerAdded: func(string, string, bool) *cache.Controller { return &cache.Controller{} },
+		ControllerAdded: func(string, string) *cache.Controller { return &cache.Controller{} },
 	}
 	return &Manager{Manager: controllers{}, guard: NewContainer(app, "m", logr.Discard())}
 }

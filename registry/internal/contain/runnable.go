@@ -84,16 +84,9 @@ func (c *controllerRunnable) Warmup(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	context.AfterFunc(c.guard.App.Gate.Context, cancel)
 	c.known.Begin()
-	c.guard.warnOfUnsupervised()
 	err := c.run(cache.WithController(ctx, c.known), c.warmer.Warmup)
 	if err == nil && ctx.Err() == nil {
 		c.guard.App.ControllerSynced(c.guard.Module, c.known)
 	}
 	return err
-}
-
-func (g *Container) warnOfUnsupervised() {
-	if names := g.App.TakeUnsupervised(g.Module); len(names) > 0 {
-		g.log.Info("Controllers are not supervised; build them with registry.ControllerManagedBy", "controllers", names)
-	}
 }

@@ -33,7 +33,6 @@ func newControllerRunnable(ctx context.Context, t *testing.T, s source.Func) *co
 		Context: ctx, Gate: NewGate(ctx),
 		Failed:           func(_ string, err error) error { return err },
 		ControllerSynced: func(string, *cache.Controller) {},
-		TakeUnsupervised: func(string) []string { return nil },
 	}
 	app.Gate.Open()
 	return &controllerRunnable{

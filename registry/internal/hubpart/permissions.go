@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/clusterfx/clusterfx/registry/internal/machine"
 	"github.com/clusterfx/clusterfx/registry/internal/probe"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 	"github.com/clusterfx/clusterfx/registry/state"
@@ -42,20 +41,7 @@ func (l *Run) lacks() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	name := l.part.module.Name
-	var lacking []string
-	for _, declared := range l.part.module.Rules {
-		q := &machine.Questions{Rules: []machine.ModuleRules{{Module: name, Rules: declared.Rules}}}
-		if declared.Namespace != "" {
-			q.Namespaces = []string{declared.Namespace}
-		}
-		missing, err := asks.Missing(ctx, q)
-		if err != nil {
-			return nil, err
-		}
-		lacking = append(lacking, missing[name]...)
-	}
-	return probe.Abbreviate(lacking), nil
+	return asks.Lacking(ctx, l.part.module.Rules)
 }
 
 func (l *Run) awaitRights() error {

@@ -3,7 +3,6 @@
 package logsink
 
 import (
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -44,11 +43,6 @@ const (
 func (h *HubCredential) Follow() {
 	h.secrets.Refresh(func() { h.Credential() })
 	h.Credential()
-}
-
-// Redact replaces each part of the credential, and of more credentials, in a text.
-func (h *HubCredential) Redact(text string, more ...kubeconfig.Credential) string {
-	return kubeconfig.Redact(text, slices.Concat(more, []kubeconfig.Credential{h.Credential()})...)
 }
 
 // Credential returns the credential, read again while it is in use. It waits for another reader only if the known one

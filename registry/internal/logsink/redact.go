@@ -16,25 +16,15 @@ func RedactSecrets(log logr.Logger, secrets *kubeconfig.Redactor) logr.Logger {
 	if already, ok := log.GetSink().(*redactingSink); ok && already.secrets == secrets {
 		return log
 	}
-	log = Redact(log, secrets.Redact)
-	if sink, ok := log.GetSink().(*redactingSink); ok {
-		sink.secrets = secrets
-	}
-	return log
-}
-
-// Redact replaces credentials with a function, in texts and errors at every level.
-func Redact(log logr.Logger, redact func(string) string) logr.Logger {
 	if log.GetSink() == nil {
 		return log
 	}
-	return log.WithSink(&redactingSink{inner: log.GetSink(), redact: redact})
+	return log.WithSink(&redactingSink{log.GetSink(), secrets})
 }
 
 type redactingSink struct {
 	inner   logr.LogSink
-	redact  func(string) string
-	secrets *kubeconfig.Redactor // whose redact is; nil for another function
+	secrets *kubeconfig.Redactor
 }
 
 var _ logr.LogSink = (*redactingSink)(nil)
@@ -45,24 +35,24 @@ func (s *redactingSink) Init(logr.RuntimeInfo) {}
 func (s *redactingSink) Enabled(level int) bool { return s.inner.Enabled(level) }
 
 func (s *redactingSink) Info(level int, msg string, values ...any) {
-	s.inner.Info(level, s.redact(msg), s.all(values)...)
+	s.inner.Info(level, s.secrets.Redact(msg), s.all(values)...)
 }
 
 func (s *redactingSink) Error(err error, msg string, values ...any) {
-	s.inner.Error(s.error(err), s.redact(msg), s.all(values)...)
+	s.inner.Error(s.error(err), s.secrets.Redact(msg), s.all(values)...)
 }
 
 func (s *redactingSink) WithValues(values ...any) logr.LogSink {
-	return &redactingSink{s.inner.WithValues(s.all(values)...), s.redact, s.secrets}
+	return &redactingSink{s.inner.WithValues(s.all(values)...), s.secrets}
 }
 
 func (s *redactingSink) WithName(name string) logr.LogSink {
-	return &redactingSink{s.inner.WithName(name), s.redact, s.secrets}
+	return &redactingSink{s.inner.WithName(name), s.secrets}
 }
 
 func (s *redactingSink) WithCallDepth(depth int) logr.LogSink {
 	if inner, ok := s.inner.(logr.CallDepthLogSink); ok {
-		return &redactingSink{inner.WithCallDepth(depth), s.redact, s.secrets}
+		return &redactingSink{inner.WithCallDepth(depth), s.secrets}
 	}
 	return s
 }
@@ -74,14 +64,14 @@ func (s *redactingSink) all(values []any) []any {
 		kept[i] = value
 		switch v := value.(type) {
 		case string:
-			kept[i] = s.redact(v)
+			kept[i] = s.secrets.Redact(v)
 		case error:
 			kept[i] = s.error(v)
 		case []byte:
-			kept[i] = s.redact(string(v))
+			kept[i] = s.secrets.Redact(string(v))
 		case []string, fmt.Stringer:
-			if text := fmt.Sprint(v); s.redact(text) != text {
-				kept[i] = s.redact(text)
+			if text := fmt.Sprint(v); s.secrets.Redact(text) != text {
+				kept[i] = s.secrets.Redact(text)
 			}
 		}
 	}
@@ -93,7 +83,7 @@ func (s *redactingSink) error(err error) error {
 		return nil
 	}
 	text := err.Error()
-	if redacted := s.redact(text); redacted != text {
+	if redacted := s.secrets.Redact(text); redacted != text {
 		return redactedError(redacted)
 	}
 	return err

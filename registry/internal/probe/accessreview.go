@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/registry/internal/machine"
+	"github.com/clusterfx/clusterfx/registry/rbac"
 )
 
 // absentNamespace exists nowhere: for it, an API server returns the rules that apply in all namespaces.
@@ -68,6 +69,24 @@ func (r Reviewer) Missing(ctx context.Context, q *machine.Questions) (map[string
 		}
 	}
 	return lacking, nil
+}
+
+// Lacking returns the permissions of these that the user does not have, as an operator would ask for them.
+func (r Reviewer) Lacking(ctx context.Context, of []rbac.NamespacedRules) ([]string, error) {
+	const module = "asks"
+	var lacking []string
+	for _, part := range of {
+		q := &machine.Questions{Rules: []machine.ModuleRules{{Module: module, Rules: part.Rules}}}
+		if part.Namespace != "" {
+			q.Namespaces = []string{part.Namespace}
+		}
+		missing, err := r.Missing(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		lacking = append(lacking, missing[module]...)
+	}
+	return Abbreviate(lacking), nil
 }
 
 // Abbreviate cuts a list of permissions to what a message has room for, and says how many it left out.

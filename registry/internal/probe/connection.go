@@ -59,8 +59,9 @@ type Options struct {
 	Beat func()
 	// Starved reports whether the hub was short of CPU time since a time.
 	Starved func(since time.Time) bool
-	Redact  func(*kubeconfig.Transport) func(string) string
-	Pauses  Pauses
+	// Redact replaces credentials in a text.
+	Redact func(string) string
+	Pauses Pauses
 }
 
 // Target is the API server of a Connection, and how that begins.
@@ -83,7 +84,7 @@ func New(ctx context.Context, o Options, t Target) *Connection {
 	}
 	c := &Connection{
 		shared: o, cluster: t.Cluster, Transport: t.Transport, Endpoint: t.Endpoint.Fingerprint(), Server: t.Endpoint.Server,
-		rank: t.Rank, redact: o.Redact(t.Transport), requests: map[string]*http.Request{}, beside: t.Beside,
+		rank: t.Rank, redact: o.Redact, requests: map[string]*http.Request{}, beside: t.Beside,
 	}
 	c.rounds.pace, c.rounds.probe, c.rounds.heard = t.Pace, c.probe, kubeconfig.LastRead
 	c.credential.Store(&t.Credential)

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -30,7 +29,9 @@ const (
 	maxResponseParts = 50_000
 )
 
-var errResponseTooLarge = errors.New("the response of the API server is larger than any response to a probe or preflight should be")
+var errResponseTooLarge = kubeconfig.NewNotHealthyError(
+	"the response of the API server is larger than any response to a probe or preflight should be",
+	"The API server sends far more than a probe asks for; check that the server's URL is the URL of an API server.")
 
 func (c *Connection) get(ctx context.Context, path string, read func(io.Reader) error) error {
 	if c.shared.Tracer != nil {

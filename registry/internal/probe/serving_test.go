@@ -130,7 +130,7 @@ func (s *apiServer) connectBeside(tb testing.TB, p Pace, b Beside) *Connection {
 	return New(tb.Context(), Options{
 		Contacts: startqueue.New(8, time.Minute, func() bool { return false }), Metrics: telemetry.NewMetrics(prometheus.NewRegistry(), false),
 		Beat: func() {}, Starved: func(time.Time) bool { return false },
-		Redact: func(*kubeconfig.Transport) func(string) string { return func(text string) string { return text } },
+		Redact: func(text string) string { return text },
 	}, Target{Cluster: "a", Transport: transport, Endpoint: parsed.Endpoint, Credential: "first", Pace: p, Beside: b})
 }
 

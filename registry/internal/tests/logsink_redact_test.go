@@ -19,10 +19,11 @@ import (
 func TestRedact(t *testing.T) {
 	t.Parallel()
 	const canary = "tOk9zQ7xWv4kJ2pL8mN3rT6y"
-	c := kubeconfig.CredentialOf(&rest.Config{BearerToken: canary})
+	secrets := &kubeconfig.Redactor{}
+	secrets.Set("edge-1", kubeconfig.CredentialOf(&rest.Config{BearerToken: canary}))
 	var lines strings.Builder
 	inner := funcr.New(func(prefix, args string) { lines.WriteString(prefix + args + "\n") }, funcr.Options{Verbosity: 1})
-	log := logsink.Redact(inner, func(text string) string { return kubeconfig.Redact(text, c) })
+	log := logsink.RedactSecrets(inner, secrets)
 	log.Info("a "+canary, "string", canary, "error", errors.New(canary), "bytes", []byte(canary), "strings", []string{canary}, "number", 7)
 	log.V(1).Info("debugging", "string", canary)
 	log.V(2).Info("not logged")

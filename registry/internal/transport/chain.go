@@ -45,7 +45,6 @@ type Chain struct {
 	UserAgent   string
 	Timeout     time.Duration  // of a request that is neither a list nor a stream
 	Meter       *meter.Limiter // limits the memory that responses take
-	Buffers     *Buffers       // for watches in protobuf; nil to read them without
 	Heard       *atomic.Int64  // when bytes of a list last arrived, in nanoseconds since 1970; may be nil
 	// Doubt is called when a request suggests that the remote cannot be reached or refuses the credential. It may be
 	// nil, and must return at once.

@@ -128,9 +128,6 @@ func (c *Chain) boundBody(r *http.Request, response *http.Response, kind request
 	if isList && response.StatusCode == http.StatusOK {
 		b.heard = c.Heard
 	}
-	if c.Buffers != nil && kind == kindStream && MediaType(response) == runtime.ContentTypeProtobuf {
-		b.ReadCloser = &chunks{ReadCloser: response.Body, buffers: c.Buffers}
-	}
 	if kind == kindStream && isTrue(r.URL.Query().Get("allowWatchBookmarks")) {
 		b.observer = ObserverOf(r.Context())
 		if !b.observer.AwaitsBookmarks() {

@@ -4,7 +4,7 @@
 Package fleet makes a hub run what its replica has: it stands between package replica, which knows no Cluster, and the
 reconciler of Clusters, which knows no shard.
 
-	fleet, err := fleet.New(fleet.Options{Config: config, Namespace: ns, Replica: pod, ...})
+	fleet, err := fleet.New(fleet.Options{Options: replica.Options{Config: config, Namespace: ns, Pod: pod, ...}})
 	registry.Options{Gate: fleet.Gate, ...}
 	fx.Supply(fx.Annotate(fleet, fx.As(new(cluster.Share))))
 	fleet.Attach(remotes, mgr.GetCache(), journal)

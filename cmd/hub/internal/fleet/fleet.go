@@ -14,7 +14,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -32,28 +31,13 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Options describe the share of a hub. Config, Namespace and Replica are required.
+// Options describe the share of a hub. New sets Runner, Pins and Version.
 type Options struct {
-	Config *rest.Config
-	// Namespace has the installation.
-	Namespace string
-	Replica   string // Replica is the name of the Pod.
-	Active    int    // Active is that of replica.Options.
-	// Labels are for pins. Default: none.
-	Labels       map[string]string
-	Tunnel       string // Tunnel is that of replica.Options.
-	Count        int
-	Timing       shards.Timing
-	LeaveTimeout time.Duration
+	replica.Options
 	// StopTimeout is how long the end of what runs once delays its move to another replica at most.
 	StopTimeout time.Duration
-	Alive       func() error // Alive returns an error while the reconcilers make no progress.
 	// Idle is called when this replica has drained its last shard, and may still write. Default: no call.
 	Idle func(ctx context.Context)
-	// Forget and ForgetAfter are those of replica.Options.
-	Forget      func(ctx context.Context, pod string) error
-	ForgetAfter time.Duration
-	Log         logr.Logger
 }
 
 // Remotes is what a Fleet uses of the registry.
@@ -118,7 +102,7 @@ func New(o Options) (*Fleet, error) {
 		o.Count = shards.DefaultCount
 	}
 	f := &Fleet{
-		name: o.Replica, labels: o.Labels, count: o.Count, log: o.Log, moves: newMoves(), stop: o.StopTimeout, idle: o.Idle,
+		name: o.Pod, labels: o.Labels, count: o.Count, log: o.Log, moves: newMoves(), stop: o.StopTimeout, idle: o.Idle,
 		parts: make([]part, max(o.Count, 0)+1), names: map[registry.ClusterName]types.UID{},
 	}
 	for i := range f.parts {
@@ -130,11 +114,8 @@ func New(o Options) (*Fleet, error) {
 	})
 	f.active = newTurn(func() error { return f.replica.Check() })
 	var err error
-	f.replica, err = replica.New(replica.Options{
-		Config: o.Config, Namespace: o.Namespace, Pod: o.Replica, Active: o.Active, Labels: o.Labels, Tunnel: o.Tunnel, Version: project.Version(), Pins: f.pins, Count: o.Count, Timing: o.Timing,
-		LeaveTimeout: o.LeaveTimeout, Alive: o.Alive, Runner: f, Log: o.Log,
-		Forget: o.Forget, ForgetAfter: o.ForgetAfter,
-	})
+	o.Runner, o.Pins, o.Version = f, f.pins, project.Version()
+	f.replica, err = replica.New(o.Options)
 	return f, err
 }
 
@@ -181,7 +162,7 @@ func (f *Fleet) watchTurn(ctx context.Context) {
 		case len(f.remotes.List()) == 0:
 			f.active.end(ctx, 0)
 		}
-		pause(ctx, turnEvery)
+		replica.Pause(ctx, turnEvery)
 	}
 }
 

@@ -134,7 +134,7 @@ func newOneShard(t *testing.T) *oneShard {
 	must(t, direct.Get(t.Context(), client.ObjectKeyFromObject(one), one))
 	s := &oneShard{journal: &journal{}, remotes: &remotes{states: map[registry.ClusterName]state.State{}}, uid: one.UID}
 	var err error
-	s.fleet, err = New(Options{Config: config, Namespace: "default", Replica: "hub-0", Count: 1})
+	s.fleet, err = New(Options{Options: replica.Options{Config: config, Namespace: "default", Pod: "hub-0", Count: 1}})
 	must(t, err)
 	must(t, s.fleet.Attach(s.remotes, clusters, s.journal))
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -254,7 +254,7 @@ func TestFleet_Drain(t *testing.T) {
 // that belong to no Cluster.
 func TestFleet_Gate(t *testing.T) {
 	t.Parallel()
-	f, err := New(Options{Config: fleettest.Cluster(t, "hub").Config(), Namespace: "default", Replica: "hub-0", Count: 4})
+	f, err := New(Options{Options: replica.Options{Config: fleettest.Cluster(t, "hub").Config(), Namespace: "default", Pod: "hub-0", Count: 4}})
 	must(t, err)
 	testkit.ErrorIs(t, testkit.Err(f.Gate(name)), registry.ErrNotFound, "the gate of an unknown name")
 	if role, _ := f.RoleOf(name, "uid"); role != cluster.RoleNone {

@@ -67,7 +67,7 @@ func (m *marks) Start(ctx context.Context) error {
 		if err := m.pass(ctx); err != nil && ctx.Err() == nil {
 			m.log.Error(err, "Failed to mark Clusters whose runner has ended; it is tried again")
 		}
-		pause(ctx, marksEvery)
+		replica.Pause(ctx, marksEvery)
 	}
 	return nil
 }

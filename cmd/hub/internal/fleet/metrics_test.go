@@ -37,7 +37,7 @@ func TestExportedShards(t *testing.T) {
 // A replica without a Lease exports no Cluster and no shard, and counts its moves.
 func TestFleet_Metrics(t *testing.T) {
 	t.Parallel()
-	f, err := New(Options{Config: &rest.Config{}, Namespace: "hub", Replica: "a", Count: 16})
+	f, err := New(Options{Options: replica.Options{Config: &rest.Config{}, Namespace: "hub", Pod: "a", Count: 16}})
 	must(t, err)
 	if f.Exported()("uid") {
 		t.Error("it exports a Cluster without a Lease")

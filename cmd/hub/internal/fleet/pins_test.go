@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/replica"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/internal/testkit"
@@ -24,7 +25,7 @@ func TestFleet_Pins(t *testing.T) {
 	config := fleettest.Cluster(t, "pins").Config()
 	direct, clusters := clientAndCache(t, config)
 	const count = 3
-	f, err := New(Options{Config: config, Namespace: "default", Replica: "hub-0", Labels: map[string]string{"place": "north"}, Count: count})
+	f, err := New(Options{Options: replica.Options{Config: config, Namespace: "default", Pod: "hub-0", Labels: map[string]string{"place": "north"}, Count: count}})
 	must(t, err)
 	must(t, f.Attach(nil, clusters, nil))
 	ended := make(chan struct{})

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/replica"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 	"github.com/clusterfx/clusterfx/reconcilers/cluster"
 	"github.com/clusterfx/clusterfx/registry"
@@ -104,7 +105,7 @@ func (f *Fleet) Start(ctx context.Context, shard int, epoch int64, after string)
 			return
 		}
 		f.log.Error(err, "Failed to trigger the reconciles of the Clusters of a shard; the hub tries again", "shard", shard)
-		pause(ctx, retry)
+		replica.Pause(ctx, retry)
 	}
 }
 
@@ -210,13 +211,4 @@ func (f *Fleet) clustersOf(ctx context.Context, shard int) ([]hubv1.Cluster, err
 		}
 	}
 	return all, nil
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/replica"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -71,7 +72,7 @@ func (t *turn) Count() (answered func()) {
 // awaitWrites returns when no write is in flight, or ctx ends.
 func (t *turn) awaitWrites(ctx context.Context) error {
 	for t.writes.Load() > 0 && ctx.Err() == nil {
-		pause(ctx, warmEvery)
+		replica.Pause(ctx, warmEvery)
 	}
 	return context.Cause(ctx)
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/replica"
 	"github.com/clusterfx/clusterfx/internal/writegate"
 	"github.com/clusterfx/clusterfx/reconcilers/registration"
 	"github.com/clusterfx/clusterfx/registry"
@@ -64,7 +65,7 @@ func (c *runsOnce) takeTurn(ctx, lasts context.Context) {
 		}
 		if work.Err() == nil {
 			c.options.Log.Error(err, "The manager of what runs once ended and will be started again")
-			pause(work, cmp.Or(c.retry, managerRetry))
+			replica.Pause(work, cmp.Or(c.retry, managerRetry))
 		}
 	}
 }
@@ -101,13 +102,4 @@ func checkWhile(lasts context.Context, once registry.Turn) error {
 		return registry.ErrStandby
 	}
 	return err
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }

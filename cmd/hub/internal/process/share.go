@@ -13,6 +13,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/fleet"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/partreport"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/replica"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 	"github.com/clusterfx/clusterfx/reconcilers/cluster"
 	"github.com/clusterfx/clusterfx/registry"
@@ -37,10 +38,15 @@ func newShare(ctx context.Context, o Options, t *tunnels, alive func() error) (*
 	s.leaving = make(chan struct{})
 	var err error
 	s.fleet, err = fleet.New(fleet.Options{
-		Config: o.Config, Namespace: o.CredentialsNamespace, Replica: o.Registry.Replica, Labels: o.Labels, Active: o.Active,
-		Count: o.Shards, Timing: shards.Timing{Duration: o.LeaseDuration, Deadline: o.RenewDeadline, Retry: o.RetryPeriod},
-		LeaveTimeout: o.LeaveTimeout, StopTimeout: o.Registry.Limits.StopTimeout, Alive: alive, Log: o.Log.WithName("replica"),
-		ForgetAfter: o.ForgetAfter, Tunnel: t.advertised(ctx),
+		Options: replica.Options{
+			Config: o.Config, Namespace: o.CredentialsNamespace, Pod: o.Registry.Replica, Labels: o.Labels, Active: o.Active,
+			Count: o.Shards, Timing: shards.Timing{Duration: o.LeaseDuration, Deadline: o.RenewDeadline, Retry: o.RetryPeriod},
+			LeaveTimeout: o.LeaveTimeout, Alive: alive, Log: o.Log.WithName("replica"), ForgetAfter: o.ForgetAfter, Tunnel: t.advertised(ctx),
+			Forget: func(ctx context.Context, pod string) error {
+				return partreport.Forget(ctx, s.hub, o.CredentialsNamespace, pod)
+			},
+		},
+		StopTimeout: o.Registry.Limits.StopTimeout,
 		Idle: func(ctx context.Context) {
 			if s.fleet.Check() != nil {
 				return // Its Lease is lost.
@@ -48,9 +54,6 @@ func newShare(ctx context.Context, o Options, t *tunnels, alive func() error) (*
 			if err := partreport.Forget(ctx, s.hub, o.CredentialsNamespace, o.Registry.Replica); err != nil {
 				o.Log.Error(err, "Failed to remove the report of the state of hub parts of a replica without Clusters")
 			}
-		},
-		Forget: func(ctx context.Context, pod string) error {
-			return partreport.Forget(ctx, s.hub, o.CredentialsNamespace, pod)
 		},
 	})
 	if t != nil && s.fleet != nil {

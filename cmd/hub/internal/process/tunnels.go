@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/replica"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/serving"
 	"github.com/clusterfx/clusterfx/internal/tunnel"
 	"github.com/clusterfx/clusterfx/reconcilers/cluster"
@@ -183,7 +184,7 @@ func (t *tunnels) readKeys(ctx context.Context) {
 		if t.key.Load().err != nil {
 			every /= 10
 		}
-		pause(ctx, every)
+		replica.Pause(ctx, every)
 	}
 }
 

@@ -83,7 +83,7 @@ func (l *life) warm(ctx context.Context, shard int) {
 	}
 	if ctx.Err() == nil {
 		l.log.Error(err, "Failed to build the apps of a shard; the replica tries again", "shard", shard)
-		pause(ctx, l.options.Timing.Retry)
+		Pause(ctx, l.options.Timing.Retry)
 	}
 	l.called(shard, apps{state: partial}, func(*shards.Machine) {})
 }
@@ -99,6 +99,6 @@ func (l *life) drain(ctx context.Context, shard int) {
 			return // The life ends without this drain, and the shard is not released.
 		}
 		l.log.Error(err, "Failed to drain a shard; the replica tries again", "shard", shard)
-		pause(ctx, l.options.Timing.Retry)
+		Pause(ctx, l.options.Timing.Retry)
 	}
 }

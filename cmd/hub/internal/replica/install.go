@@ -30,7 +30,7 @@ func (r *Replica) install(ctx context.Context) error {
 			return context.Cause(ctx)
 		case err != nil:
 			r.options.Log.Error(err, "Failed to read or create the installation; the replica tries again")
-			pause(ctx, r.options.Timing.Retry)
+			Pause(ctx, r.options.Timing.Retry)
 		}
 	}
 }

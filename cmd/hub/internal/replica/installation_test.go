@@ -312,7 +312,7 @@ func (p *process) fails() bool {
 // Warm builds apps, which takes a moment.
 func (p *process) Warm(ctx context.Context, shard int) error {
 	p.become(shard, "warming", "")
-	pause(ctx, 50*time.Millisecond)
+	Pause(ctx, 50*time.Millisecond)
 	if p.slow.Load() {
 		<-ctx.Done()
 	}

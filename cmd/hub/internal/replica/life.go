@@ -171,7 +171,7 @@ func (l *life) begin(ctx context.Context, key string, task func(context.Context)
 		if !errors.Is(err, errNotYet) {
 			l.log.Error(err, "Failed to carry out an action of the protocol", "object", key)
 		}
-		pause(ctx, l.options.Timing.Retry)
+		Pause(ctx, l.options.Timing.Retry)
 	})
 }
 
@@ -205,7 +205,8 @@ func signal(requests chan<- struct{}) {
 	}
 }
 
-func pause(ctx context.Context, d time.Duration) {
+// Pause returns after a time, or when ctx has ended.
+func Pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -44,7 +44,7 @@ func (l *life) awaitSilence(ctx context.Context) {
 	l.heard = time.Now()
 	l.mu.Unlock()
 	for ctx.Err() == nil {
-		pause(ctx, timing.Retry)
+		Pause(ctx, timing.Retry)
 		l.mu.Lock()
 		silence, contact := time.Since(l.heard), time.Since(l.renewed)
 		l.mu.Unlock()
