@@ -4,7 +4,6 @@ package objectsync
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -12,8 +11,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
@@ -90,25 +89,18 @@ func (c cleaner) each(ctx context.Context, o []client.ListOption, f func(*metav1
 }
 
 func release(ctx context.Context, c client.Client, one *metav1.PartialObjectMetadata, finalizer string) error {
-	if !slices.Contains(one.Finalizers, finalizer) {
+	before := one.DeepCopy()
+	if !controllerutil.RemoveFinalizer(one, finalizer) {
 		return nil
 	}
-	without := slices.DeleteFunc(slices.Clone(one.Finalizers), func(f string) bool { return f == finalizer })
-	return changeMetadata(ctx, client.WithFieldOwner(c, finalizer), one, map[string]any{"finalizers": without})
+	return patchMetadata(ctx, client.WithFieldOwner(c, finalizer), before, one)
 }
 
-// changeMetadata has the UID and resourceVersion as preconditions. An object that has gone is no error.
-func changeMetadata(ctx context.Context, c client.Client, one *metav1.PartialObjectMetadata, change map[string]any) error {
-	change["uid"], change["resourceVersion"] = one.UID, one.ResourceVersion
-	patch, err := json.Marshal(map[string]any{"metadata": change})
-	if err != nil {
-		return err
-	}
-	target := &metav1.PartialObjectMetadata{}
-	target.SetGroupVersionKind(one.GroupVersionKind())
-	target.Namespace, target.Name = one.Namespace, one.Name
-	if err = c.Patch(ctx, target, client.RawPatch(types.MergePatchType, patch)); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("change the metadata of %s: %w", client.ObjectKeyFromObject(one), err)
+// patchMetadata fails if the object is not as before. One that has gone is no error.
+func patchMetadata(ctx context.Context, c client.Client, before, after *metav1.PartialObjectMetadata) error {
+	err := c.Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("change the metadata of %s: %w", client.ObjectKeyFromObject(before), err)
 	}
 	return nil
 }

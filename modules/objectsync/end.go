@@ -38,10 +38,10 @@ func (c cleaner) endCopies(ctx context.Context) error {
 
 // keep replaces the label of a copy by an annotation.
 func (c cleaner) keep(ctx context.Context, one *metav1.PartialObjectMetadata) error {
-	return changeMetadata(ctx, c.target, one, map[string]any{
-		"labels":      map[string]any{c.rule.Identity(c.at).Keys().ManagedBy: nil},
-		"annotations": map[string]any{hubv1.AnnotationKeptBy: c.rule.KeptBy(c.at)},
-	})
+	before := one.DeepCopy()
+	delete(one.Labels, c.rule.Identity(c.at).Keys().ManagedBy)
+	metav1.SetMetaDataAnnotation(&one.ObjectMeta, hubv1.AnnotationKeptBy, c.rule.KeptBy(c.at))
+	return patchMetadata(ctx, c.target, before, one)
 }
 
 func (c cleaner) remove(ctx context.Context, one *metav1.PartialObjectMetadata) error {
