@@ -82,7 +82,7 @@ func newCheck(p Program) *cobra.Command {
 // completePolicy takes the policy of the hub's flags from the kubeconfig, unless the command line has one of them.
 func (f *checkFlags) completePolicy(set *pflag.FlagSet) {
 	if !slices.ContainsFunc([]string{"allow-cidr", "deny-cidr", "allow-proxy-url", "insecure-kubeconfig-tls"}, set.Changed) {
-		f.policy = f.session.hub.Policy()
+		f.policy = f.session.hub.Dev().Policy
 	}
 }
 
