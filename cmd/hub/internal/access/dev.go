@@ -12,54 +12,38 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// Extensions of the hub's cluster in the kubeconfig of a dev: the policy of the hub's flags, so that commands need not repeat the
-// flags, and the address of its NATS server.
-const (
-	policyExtension = "clusterfx.dev/hub-policy"
-	NATSExtension   = "clusterfx.dev/nats-url"
-)
+// DevExtension is the extension with a Dev of the hub's cluster in the kubeconfig that the command dev writes.
+const DevExtension = "clusterfx.dev/hub"
 
-// WritePolicy writes the policy of the hub's flags into a kubeconfig.
-func WritePolicy(entry *clientcmdapi.Cluster, p kubeconfig.Policy) error {
-	return extend(entry, policyExtension, p)
+// Dev is what commands know of the hub of the command dev, so that they need not repeat its flags. The zero Dev is any other hub.
+type Dev struct {
+	Policy kubeconfig.Policy `json:"policy"`
+	// NATS is the address of its server, if there is one.
+	NATS string `json:"nats,omitempty"`
 }
 
-// WriteNATS writes the address of the hub's NATS server into a kubeconfig.
-func WriteNATS(entry *clientcmdapi.Cluster, url string) error {
-	return extend(entry, NATSExtension, url)
-}
-
-func extend(entry *clientcmdapi.Cluster, name string, value any) error {
-	raw, err := json.Marshal(value)
+// Write writes it into the hub's cluster in a kubeconfig.
+func (d Dev) Write(to *clientcmdapi.Cluster) error {
+	raw, err := json.Marshal(d)
 	if err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
+		return fmt.Errorf("write %s: %w", DevExtension, err)
 	}
-	if entry.Extensions == nil {
-		entry.Extensions = map[string]runtime.Object{}
-	}
-	entry.Extensions[name] = &runtime.Unknown{Raw: raw, ContentType: runtime.ContentTypeJSON}
+	to.Extensions = map[string]runtime.Object{DevExtension: &runtime.Unknown{Raw: raw, ContentType: runtime.ContentTypeJSON}}
 	return nil
 }
 
-// NATS returns the address of the hub's NATS server if the kubeconfig, of dev --nats, has it.
-func (f *Flags) NATS() string { return extension[string](f, NATSExtension) }
-
-// Policy returns the policy of the hub's flags if the kubeconfig, of dev, has it.
-func (f *Flags) Policy() kubeconfig.Policy { return extension[kubeconfig.Policy](f, policyExtension) }
-
-// extension returns the zero value if the entry for the hub's cluster has none that can be read.
-func extension[T any](f *Flags, name string) T {
-	var value, none T
+// Dev returns what the kubeconfig has.
+func (f *Flags) Dev() (d Dev) {
 	raw, err := f.load().RawConfig()
 	if err != nil {
-		return none
+		return Dev{}
 	}
 	entry, _, err := entryOf(raw, f.overrides.CurrentContext)
 	if err != nil {
-		return none
+		return Dev{}
 	}
-	if found, ok := entry.Extensions[name].(*runtime.Unknown); !ok || json.Unmarshal(found.Raw, &value) != nil {
-		return none
+	if found, ok := entry.Extensions[DevExtension].(*runtime.Unknown); !ok || json.Unmarshal(found.Raw, &d) != nil {
+		return Dev{}
 	}
-	return value
+	return d
 }

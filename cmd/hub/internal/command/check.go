@@ -82,7 +82,7 @@ func newCheck(p Program) *cobra.Command {
 // completePolicy takes the policy of the hub's flags from the kubeconfig, unless the command line has one of them.
 func (f *checkFlags) completePolicy(set *pflag.FlagSet) {
 	if !slices.ContainsFunc([]string{"allow-cidr", "deny-cidr", "allow-proxy-url", "insecure-kubeconfig-tls"}, set.Changed) {
-		f.policy = f.session.hub.Policy()
+		f.policy = f.session.hub.Dev().Policy
 	}
 }
 
@@ -118,21 +118,23 @@ func (f *checkFlags) report(ctx context.Context, args []string) (diagnose.Report
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case name == "":
+	if name == "" {
 		return diagnose.Installation{Hub: hub, Namespace: f.session.hub.Namespace}.Check(ctx), nil
-	case isSecret:
-		cluster, err := clusterOf(ctx, hub, name)
-		if err != nil {
-			return nil, err
-		}
-		return f.secret(ctx, hub, name, cluster)
 	}
-	var cluster hubv1.Cluster
-	if err := hub.Get(ctx, client.ObjectKey{Name: name}, &cluster); err != nil {
+	var list hubv1.ClusterList
+	if err := hub.List(ctx, &list); err != nil {
 		return nil, hub.Explain(err)
 	}
-	return f.secret(ctx, hub, cluster.Spec.KubeconfigSecretRef.Name, &cluster)
+	i := slices.IndexFunc(list.Items, func(c hubv1.Cluster) bool {
+		return !isSecret && c.Name == name || isSecret && c.Spec.KubeconfigSecretRef.Name == name
+	})
+	switch {
+	case i >= 0:
+		return f.secret(ctx, hub, list.Items[i].Spec.KubeconfigSecretRef.Name, &list.Items[i])
+	case isSecret:
+		return f.secret(ctx, hub, name, nil)
+	}
+	return nil, hub.Explain(apierrors.NewNotFound(hubv1.GroupVersion.WithResource("clusters").GroupResource(), name))
 }
 
 // context checks a context of a kubeconfig, as an administrator who is about to register its cluster.
@@ -166,20 +168,6 @@ func (f *checkFlags) context(ctx context.Context) (diagnose.Report, error) {
 		_, _ = f.known(ctx, hub, &t, "")
 	}
 	return diagnose.Remote(ctx, t), nil
-}
-
-// clusterOf returns the Cluster that names a Secret, or nil if there is none.
-func clusterOf(ctx context.Context, hub *access.Cluster, secret string) (*hubv1.Cluster, error) {
-	var list hubv1.ClusterList
-	if err := hub.List(ctx, &list); err != nil {
-		return nil, hub.Explain(err)
-	}
-	for i := range list.Items {
-		if list.Items[i].Spec.KubeconfigSecretRef.Name == secret {
-			return &list.Items[i], nil
-		}
-	}
-	return nil, nil
 }
 
 // secret checks a Secret, with the settings of the Cluster that names it, if there is one.

@@ -239,7 +239,7 @@ func (s *natsSession) connect(ctx context.Context) (jetstream.JetStream, error) 
 		o.URL = os.Getenv(natsURL)
 	}
 	if o.URL == "" {
-		o.URL = s.hub.NATS()
+		o.URL = s.hub.Dev().NATS
 	}
 	if o.URL == "" {
 		found, err := s.installedNATS(ctx)

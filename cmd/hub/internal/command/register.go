@@ -228,7 +228,7 @@ func (f *registerFlags) complete(name string) (dryRun, error) {
 	if !f.wait {
 		r.Timeout = 0
 	}
-	r.Policy = f.session.hub.Policy()
+	r.Policy = f.session.hub.Dev().Policy
 	if f.agent.Hub != "" {
 		r.Agent = &f.agent
 	}

@@ -83,7 +83,7 @@ func (s *session) diff(ctx context.Context, d *objectsync.Diff, flags kubeconfig
 	if d.HubID, err = d.Hub.ID(ctx); err != nil {
 		return err
 	}
-	policy := s.hub.Policy() // of a dev
+	policy := s.hub.Dev().Policy
 	policy.AllowCIDRs = slices.Concat(policy.AllowCIDRs, flags.AllowCIDRs)
 	place := enroll.Place{Hub: d.Hub, Namespace: s.hub.Namespace}
 	d.Reach = func(ctx context.Context, c *hubv1.Cluster) (*access.Cluster, func(), error) {

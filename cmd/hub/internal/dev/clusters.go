@@ -206,13 +206,8 @@ func (d *demo) writeKubeconfig(context.Context) error {
 		}
 	}
 	all.CurrentContext = hubName
-	if err := access.WritePolicy(all.Clusters[hubName], d.prepared.Policy); err != nil {
+	if err := (access.Dev{Policy: d.prepared.Policy, NATS: d.natsURL}).Write(all.Clusters[hubName]); err != nil {
 		return err
-	}
-	if d.nats {
-		if err := access.WriteNATS(all.Clusters[hubName], d.natsURL); err != nil {
-			return err
-		}
 	}
 	text, err := clientcmd.Write(*all)
 	if err == nil {

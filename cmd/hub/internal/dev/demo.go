@@ -123,7 +123,7 @@ func (d *demo) openLog() (w io.Writer, err error) {
 func (d *demo) stay(ctx context.Context) error {
 	if d.background {
 		d.terminal.Say(output.Rest(), "running in the background; %s dev down%s stops everything", self(d.program.Name), d.dataDirFlag())
-		if err := leaveStreams(d.terminal, d.folder.path(logFile)); err != nil {
+		if err := leaveStreams(d.folder.path(logFile)); err != nil {
 			return fmt.Errorf("leave the terminal: %w", err)
 		}
 	} else {

@@ -79,12 +79,11 @@ func (p Program) startBackground(cmd *cobra.Command) (*exec.Cmd, error) {
 }
 
 // leaveStreams has all later output go to the log, also the stack trace of a panic.
-func leaveStreams(t *output.Terminal, log string) error {
+func leaveStreams(log string) error {
 	file, err := openNoLink(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND)
 	if err != nil {
 		return err
 	}
-	t.Redirect(os.Stderr)
 	return errors.Join(
 		unix.Dup2(int(file.Fd()), int(os.Stdout.Fd())), unix.Dup2(int(file.Fd()), int(os.Stderr.Fd())), file.Close(),
 	)

@@ -58,5 +58,5 @@ func (d *demo) nextOfNATS() []string {
 	if !d.nats {
 		return nil
 	}
-	return []string{`NATS_URL=$(kubectl config view --raw -o jsonpath='{..extensions[?(@.name=="` + access.NATSExtension + `")].extension}') nats kv ls`}
+	return []string{`NATS_URL=$(kubectl config view --raw -o jsonpath='{..extensions[?(@.name=="` + access.DevExtension + `")].extension.nats}') nats kv ls`}
 }

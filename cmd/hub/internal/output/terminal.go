@@ -21,7 +21,7 @@ type Terminal struct {
 	In       io.Reader
 	Out, Err io.Writer
 
-	mu sync.Mutex // protects Err and fancyErr while others print, so that lines stay whole
+	mu sync.Mutex // protects Err while others print, so that lines stay whole
 
 	fancyOut, fancyErr, asks bool
 }
@@ -33,13 +33,6 @@ func NewTerminal(in io.Reader, out, err io.Writer) *Terminal {
 		In: in, Out: out, Err: err,
 		fancyOut: !dull && isTerminal(out), fancyErr: !dull && isTerminal(err), asks: isTerminal(in),
 	}
-}
-
-// Redirect has everything written to w from now on, in words.
-func (t *Terminal) Redirect(w io.Writer) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.Out, t.Err, t.fancyOut, t.fancyErr = w, w, false, false
 }
 
 func isTerminal(stream any) bool {

@@ -147,18 +147,22 @@ func OfHub(modules []registry.Module) *Rules {
 		Events: cluster.EventRules(),
 	}
 	for _, needed := range rbac.HubRules(modules...) {
-		needed.Rules = merged(needed.Rules)
-		switch needed.Namespace {
-		case "":
-			rules.Everywhere = merged(append(rules.Everywhere, needed.Rules...))
-			rules.Apps = needed.Rules
-		case registry.CredentialsNamespace:
-			rules.Own = merged(append(rules.Own, needed.Rules...))
-		default:
-			rules.Modules = append(rules.Modules, needed)
-		}
+		rules.add(needed)
 	}
 	return rules
+}
+
+func (r *Rules) add(needed rbac.NamespacedRules) {
+	switch i := slices.IndexFunc(r.Modules, func(known rbac.NamespacedRules) bool { return known.Namespace == needed.Namespace }); {
+	case needed.Namespace == "":
+		r.Everywhere, r.Apps = merged(append(r.Everywhere, needed.Rules...)), merged(append(r.Apps, needed.Rules...))
+	case needed.Namespace == registry.CredentialsNamespace:
+		r.Own = merged(append(r.Own, needed.Rules...))
+	case i < 0:
+		r.Modules = append(r.Modules, rbac.NamespacedRules{Namespace: needed.Namespace, Rules: merged(needed.Rules)})
+	default:
+		r.Modules[i].Rules = merged(append(r.Modules[i].Rules, needed.Rules...))
+	}
 }
 
 // merged joins rules that differ in their verbs only: modules and the hub may need the same.

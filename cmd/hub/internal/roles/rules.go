@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -113,15 +112,7 @@ func (r *Rules) AddRules(ctx context.Context, hub client.Reader, kinds meta.REST
 		followed = append(followed, one)
 	}
 	for _, needed := range rbac.HubRules(followed) {
-		i := slices.IndexFunc(r.Modules, func(known rbac.NamespacedRules) bool { return known.Namespace == needed.Namespace })
-		switch {
-		case needed.Namespace == "":
-			r.Everywhere = append(r.Everywhere, needed.Rules...)
-		case i < 0:
-			r.Modules = append(r.Modules, needed)
-		default:
-			r.Modules[i].Rules = append(r.Modules[i].Rules, needed.Rules...)
-		}
+		r.add(needed)
 	}
 	return nil
 }

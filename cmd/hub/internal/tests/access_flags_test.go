@@ -27,22 +27,19 @@ func kubeconfigOf(name string) *clientcmdapi.Config {
 // What a dev writes into its kubeconfig the other commands read: the policy of its hub, and the address of its NATS server.
 func TestFlags_OfDev(t *testing.T) {
 	t.Parallel()
-	dev, policy := kubeconfigOf("dev"), kubeconfig.Policy{AllowProxyURL: true}
-	must(t, access.WritePolicy(dev.Clusters["dev"], policy))
-	must(t, access.WriteNATS(dev.Clusters["dev"], "nats://dev"))
+	dev, known := kubeconfigOf("dev"), access.Dev{Policy: kubeconfig.Policy{AllowProxyURL: true}, NATS: "nats://dev"}
+	must(t, known.Write(dev.Clusters["dev"]))
 	for _, row := range []struct {
-		of     *clientcmdapi.Config
-		policy kubeconfig.Policy
-		nats   string
-	}{{dev, policy, "nats://dev"}, {kubeconfigOf("other"), kubeconfig.Policy{}, ""}} {
+		of  *clientcmdapi.Config
+		dev access.Dev
+	}{{dev, known}, {kubeconfigOf("other"), access.Dev{}}} {
 		path := filepath.Join(t.TempDir(), "kubeconfig")
 		must(t, clientcmd.WriteToFile(*row.of, path))
 		var f access.Flags
 		set := pflag.NewFlagSet("test", pflag.ContinueOnError)
 		f.Bind(set)
 		must(t, set.Parse([]string{"--kubeconfig=" + path}))
-		testkit.Equal(t, f.Policy(), row.policy, "the policy")
-		testkit.Equal(t, f.NATS(), row.nats, "the address")
+		testkit.Equal(t, f.Dev(), row.dev, "what is known")
 	}
 }
 
