@@ -3,11 +3,10 @@
 package command
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/enroll"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 )
 
 const acceptExample = `  # After the administrator of the remote has applied what register --export has printed, and has sent the fingerprint and the token
@@ -30,12 +29,7 @@ func newAccept(p Program) *cobra.Command {
 			"The file of --token-file is the Secret with the token of the hub's account in the remote, as kubectl get -o yaml\n" +
 			"prints it; - is the standard input. Without it, the hub keeps the token that it has.\n\n" + exitCodesWaiting,
 		Example: p.example(acceptExample),
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 2 {
-				return fmt.Errorf("%s needs the name of the Cluster and the fingerprint of its agent's key; type %s", cmd.CommandPath(), cmd.UseLine())
-			}
-			return nil
-		},
+		Args:    output.Between(2, 2, "the name of the Cluster and the fingerprint of its agent's key"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			ctx := cmd.Context()
 			if err := s.placeHub(&todo.Place, args[0]); err != nil {

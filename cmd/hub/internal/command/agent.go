@@ -99,11 +99,7 @@ func (f *agentFlags) run(ctx context.Context, p Program) error {
 }
 
 func printKey(p Program) error {
-	key, err := tunnel.NewKey()
-	if err != nil {
-		return err
-	}
-	text, err := key.PEM()
+	key, text, err := enroll.NewKey()
 	if err != nil {
 		return err
 	}

@@ -50,20 +50,6 @@ func newEntity(p Program) *cobra.Command {
 	}, newEntityGet(p), newEntityApply(p), newEntityBucket(p), newEntityAccept(p))
 }
 
-// bucketAndKey checks arguments that are a bucket and a key, which may be missing if it is optional.
-func bucketAndKey(optional bool) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) == 2 || len(args) == 1 && optional {
-			return nil
-		}
-		what := "a bucket and a key"
-		if optional {
-			what = "a bucket, and may have a key"
-		}
-		return fmt.Errorf("%s needs %s; type %s", cmd.CommandPath(), what, cmd.UseLine())
-	}
-}
-
 func newEntityGet(p Program) *cobra.Command {
 	var format output.Format
 	var s *natsSession
@@ -73,7 +59,7 @@ func newEntityGet(p Program) *cobra.Command {
 		Long: "Print the entities of a bucket, or one of them: the key, the revision, and in how many of the clusters that it\n" +
 			"concerns it is ready. The formats yaml and json have the values, and the status in each cluster.\n\n" + natsHelp + "\n\n" + exitCodes,
 		Example: p.example(entityGetExample),
-		Args:    bucketAndKey(true),
+		Args:    output.Between(1, 2, "a bucket, and may have a key"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := format.CheckData(); err != nil {
 				return err
@@ -135,7 +121,7 @@ func newEntityApply(p Program) *cobra.Command {
 			"checks the value, and refuses a field that it does not know. The write replaces nothing that another client writes\n" +
 			"meanwhile.\n\n" + natsHelp + "\n\n" + exitCodes,
 		Example: p.example("  %s entity apply tenants acme -f acme.yaml"),
-		Args:    bucketAndKey(false),
+		Args:    output.Between(2, 2, "a bucket and a key"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			value, err := s.readValue(cmd.InOrStdin(), file, args[0])
 			if err != nil {

@@ -363,7 +363,7 @@ func (f *installFlags) checkFits(p Program, file *hubconfig.Flags) error {
 	if err != nil {
 		return err
 	}
-	_, args, err := install.Hub(objects)
+	args, err := install.Arguments(objects)
 	if err != nil {
 		return err
 	}

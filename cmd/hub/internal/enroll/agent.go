@@ -166,7 +166,7 @@ func (a *Agent) keyIn(ctx context.Context, remote *access.Cluster, owner string)
 
 // makeKey creates a Secret with a new key, or reads the key of the one that exists.
 func makeKey(ctx context.Context, c client.Client, secret *corev1.Secret, file string) (fingerprint string, err error) {
-	key, text, err := newKey()
+	key, text, err := NewKey()
 	if err != nil {
 		return "", err
 	}
@@ -187,7 +187,8 @@ func makeKey(ctx context.Context, c client.Client, secret *corev1.Secret, file s
 	return key.Fingerprint(), nil
 }
 
-func newKey() (tunnel.Key, []byte, error) {
+// NewKey returns the key of an agent or of a hub, also as PEM.
+func NewKey() (tunnel.Key, []byte, error) {
 	key, err := tunnel.NewKey()
 	if err != nil {
 		return key, nil, err

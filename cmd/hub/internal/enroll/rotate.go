@@ -113,7 +113,7 @@ func (r *Rotation) rotateAgent(ctx context.Context, a *Agent) error {
 	}
 	next, inUse := current, r.cluster.Status.Tunnel.KeyFingerprint
 	if inUse == current || inUse == "" {
-		key, text, err := newKey()
+		key, text, err := NewKey()
 		if err != nil {
 			return err
 		}

@@ -228,20 +228,13 @@ func hubOf(d *appsv1.Deployment) *corev1.Container {
 	return nil
 }
 
-// Hub returns the image and the arguments of the hub in the objects of an installation.
-func Hub(objects []*unstructured.Unstructured) (image string, args []string, err error) {
-	object := deploymentIn(objects)
-	if object == nil {
-		return "", nil, nil
-	}
+// Arguments returns those of the hub in the objects of an installation.
+func Arguments(objects []*unstructured.Unstructured) ([]string, error) {
 	var d appsv1.Deployment
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &d); err != nil {
-		return "", nil, fmt.Errorf("read the Deployment: %w", err)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(deploymentIn(objects).Object, &d); err != nil {
+		return nil, fmt.Errorf("read the Deployment: %w", err)
 	}
-	if hub := hubOf(&d); hub != nil {
-		return hub.Image, hub.Args, nil
-	}
-	return "", nil, nil
+	return hubOf(&d).Args, nil
 }
 
 func deploymentIn(objects []*unstructured.Unstructured) *unstructured.Unstructured {
@@ -256,6 +249,6 @@ func deploymentIn(objects []*unstructured.Unstructured) *unstructured.Unstructur
 // Lost returns the arguments of the installed hub that these objects remove, for example arguments that an operator has
 // added to its Deployment by hand.
 func (i Installed) Lost(objects []*unstructured.Unstructured) ([]string, error) {
-	_, args, err := Hub(objects)
+	args, err := Arguments(objects)
 	return slices.DeleteFunc(slices.Clone(i.args), func(one string) bool { return slices.Contains(args, one) }), err
 }

@@ -5,6 +5,7 @@ package output
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -39,9 +40,12 @@ func OneAtMost(what string) cobra.PositionalArgs {
 }
 
 // Some checks the arguments of a command that takes one or more, which the command itself looks at.
-func Some(what string) cobra.PositionalArgs {
+func Some(what string) cobra.PositionalArgs { return Between(1, math.MaxInt, what) }
+
+// Between checks the number of arguments, which the parameter what describes.
+func Between(least, most int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 {
+		if len(args) < least || len(args) > most {
 			return fmt.Errorf("%s needs %s; type %s", cmd.CommandPath(), what, cmd.UseLine())
 		}
 		return nil
