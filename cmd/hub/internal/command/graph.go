@@ -191,18 +191,21 @@ func mermaid(dot string) string {
 	for line := range strings.Lines(strings.TrimSuffix(strings.TrimPrefix(dot, dotBegin), dotEnd)) {
 		line = strings.TrimSpace(line)
 		text := dotLabel.FindStringSubmatch(line)
-		if group := dotGroup.FindStringSubmatch(line); group != nil {
+		group, arrow, one := dotGroup.FindStringSubmatch(line), dotArrow.FindStringSubmatch(line), dotNode.FindStringSubmatch(line)
+		switch {
+		case group != nil:
 			out += "\nsubgraph " + group[1]
-		} else if arrow := dotArrow.FindStringSubmatch(line); arrow != nil {
-			kind := map[bool]string{true: " -.-> ", false: " --> "}[strings.Contains(arrow[3], "style=dashed")]
-			out += "\n" + node(arrow[1]) + kind + node(arrow[2])
-		} else if one := dotNode.FindStringSubmatch(line); one != nil {
-			if out += "\n" + node(one[1]); text != nil {
-				out += label(text[1])
-			}
-		} else if text != nil { // of the group before
+		case arrow != nil && strings.Contains(arrow[3], "style=dashed"):
+			out += "\n" + node(arrow[1]) + " -.-> " + node(arrow[2])
+		case arrow != nil:
+			out += "\n" + node(arrow[1]) + " --> " + node(arrow[2])
+		case one != nil && text != nil:
+			out += "\n" + node(one[1]) + label(text[1])
+		case one != nil:
+			out += "\n" + node(one[1])
+		case text != nil: // of the group before
 			out += label(text[1])
-		} else if line == dotEnd {
+		case line == dotEnd:
 			out += "\nend"
 		}
 	}

@@ -12,9 +12,9 @@ const (
 	Flips = 5
 	// Window is longer than the usual period of a controller that repairs drift, and the time without flips that ends a fight.
 	Window = time.Minute
-	// FirstPause: a new fight has one write per second.
+	// FirstPause is that of a new fight: one write per second.
 	FirstPause = time.Second
-	// LongestPause: a long fight has one write per minute, which also bounds the wait after the other has given way.
+	// LongestPause is that of a long fight: one write per minute. It also bounds the wait after the other has given way.
 	LongestPause = time.Minute
 	// MaxKeys exceeds the objects that fight at a time. A key takes about 300 bytes, 4 KiB if all its fields flip. Beyond it all are
 	// forgotten.
