@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -203,35 +202,16 @@ func (p *patcher) of(e *entry) (*rules.Patcher, error) {
 }
 
 func (e *entry) adopts(ctx context.Context, up, down object) bool {
-	if e.Mode == hubv1.SyncCreate {
-		return false
-	}
-	if e.takesOver(up, down) {
+	at := placeOf(e.params)
+	if e.Takes(at, up, down) {
 		return true
 	}
-	t, err := translate.Bind(e.Translator(placeOf(e.params)), e.Identity(placeOf(e.params)), e.GVK())
+	t, err := translate.Bind(e.Translator(at), e.Identity(at), e.GVK())
 	if err != nil {
 		return false
 	}
-	copied := t.Metadata(up, client.ObjectKeyFromObject(down))
-	if e.TakesBack(placeOf(e.params), copied, down) {
-		return true
-	}
 	p, err := e.patcher.of(e)
-	return err == nil && e.Adopts(ctx, p, copied, down)
-}
-
-// takesOver: the copy is that of the same rule of a hub that this one replaces.
-func (e *entry) takesOver(up, down object) bool {
-	return slices.ContainsFunc(e.TakeOver, func(hub string) bool {
-		of := rules.Place{HubID: hub, Cluster: e.engine.cluster}
-		t, err := translate.Bind(e.Translator(of), e.Identity(of), e.GVK())
-		if err != nil {
-			return false
-		}
-		original, ours := t.ToUpstream(down)
-		return ours && original == client.ObjectKeyFromObject(up)
-	})
+	return err == nil && e.Adopts(ctx, p, t.Metadata(up, client.ObjectKeyFromObject(down)), down)
 }
 
 type copier struct {

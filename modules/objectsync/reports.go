@@ -3,7 +3,14 @@
 package objectsync
 
 import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
 	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
@@ -87,4 +94,34 @@ func (s *shared) take() map[string]bool {
 	taken := s.dirty
 	s.dirty = map[string]bool{}
 	return taken
+}
+
+// said is what the hub part learns when it asks how far the rule is in this remote.
+func (e *entry) said() report {
+	if e.idle != nil {
+		return *e.idle
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	one := report{
+		Generation: e.Generation, Following: e.first == nil, Originals: int64(len(e.seen)), Copies: int64(e.opened.Count()),
+		Problems: problems{},
+	}
+	for reason, keys := range e.trouble {
+		one.Problems[reason] = first(keys)
+	}
+	if held := len(e.trouble[hubv1.SyncHeld]); held > 0 {
+		one.Problems[hubv1.SyncHeld] = fmt.Sprintf("%d of %d copies, as of %s", held, one.Copies, one.Problems[hubv1.SyncHeld])
+	}
+	if len(e.first) > 0 && time.Since(e.began) > settled {
+		one.Problems[hubv1.SyncWaiting] = first(e.first)
+	}
+	return one
+}
+
+// first of some keys, so that the same ones make the same report.
+func first(keys map[types.NamespacedName]struct{}) string {
+	return slices.MinFunc(slices.Collect(maps.Keys(keys)), func(a, b types.NamespacedName) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	}).String()
 }

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
@@ -74,9 +75,28 @@ func (r Rule) KeptBy(at Place) string {
 	return r.Name + "." + digest(string(r.From)+"/"+source, digits)
 }
 
-// TakesBack reports whether found was left by a rule of this source, as the copy of the original that copied is of, at its address. It
-// becomes the copy, whatever Adopt is. copied is the translator's result, before patches.
-func (r Rule) TakesBack(at Place, copied, found *unstructured.Unstructured) bool {
+// Takes reports whether an object at the address of a copy becomes the copy of up, whatever Adopt is: the copy of a hub in TakeOver, or
+// one that a rule of this source has left.
+func (r Rule) Takes(at Place, up, found *unstructured.Unstructured) bool {
+	if r.Mode == hubv1.SyncCreate {
+		return false
+	}
+	t, err := translate.Bind(r.Translator(at), r.Identity(at), r.GVK())
+	return err == nil && r.takesBack(at, t.Metadata(up, client.ObjectKeyFromObject(found)), found) ||
+		slices.ContainsFunc(r.TakeOver, func(hub string) bool { return r.isCopy(Place{HubID: hub, Cluster: at.Cluster}, up, found) })
+}
+
+func (r Rule) isCopy(at Place, up, found *unstructured.Unstructured) bool {
+	t, err := translate.Bind(r.Translator(at), r.Identity(at), r.GVK())
+	if err != nil {
+		return false
+	}
+	original, ours := t.ToUpstream(found)
+	return ours && original == client.ObjectKeyFromObject(up)
+}
+
+// takesBack reports whether found was left by a rule of this source, as the copy of the original that copied is of, at its address.
+func (r Rule) takesBack(at Place, copied, found *unstructured.Unstructured) bool {
 	_, by, _ := strings.Cut(found.GetAnnotations()[hubv1.AnnotationKeptBy], ".")
 	_, ours, _ := strings.Cut(r.KeptBy(at), ".")
 	keys := r.Identity(at).Keys()

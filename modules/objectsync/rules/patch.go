@@ -85,9 +85,9 @@ func (p *Patcher) Apply(ctx context.Context, copied *unstructured.Unstructured) 
 
 // Adopts reports whether an object with the copy's name becomes the copy. copied is the translator's result, before
 // patches. A copy of another rule or hub is never adopted, nor an object without content, which is equal by chance, nor one of the hub,
-// which a writer of a remote could take over.
+// which a writer of a remote could take over. In the mode Create none is.
 func (r Rule) Adopts(ctx context.Context, p *Patcher, copied, found *unstructured.Unstructured) bool {
-	if r.Adopt != hubv1.SyncAdoptIfEqual || r.From == hubv1.SyncFromRemote || translate.IsCopy(found) {
+	if r.Mode == hubv1.SyncCreate || r.Adopt != hubv1.SyncAdoptIfEqual || r.From == hubv1.SyncFromRemote || translate.IsCopy(found) {
 		return false
 	}
 	copied = copied.DeepCopy()

@@ -15,8 +15,8 @@ import (
 )
 
 // CheckDecoded calls a function that sends a request and decodes the response. Errors of the decoder, and a Status in a
-// response that accepts the request, get a fixed text with what, a text or a Call. The error of an ended context matches its cause, too, since
-// client-go returns ctx.Err().
+// response that accepts the request, get a fixed text, which names what was called: a text, or a Call. The error of an ended
+// context matches its cause, too, since client-go returns ctx.Err().
 func CheckDecoded(ctx context.Context, what any, call func(ctx context.Context) error) error {
 	ctx, x := transport.WithExchange(ctx)
 	err := call(ctx)

@@ -172,7 +172,7 @@ func (c *comparison) original(ctx context.Context, up *unstructured.Unstructured
 		case isCopy:
 			return c.dryRun(ctx, Update, up, found)
 		case ours && translate.IsCopy(found): // The name belongs to the copy of another original.
-		case c.rule.TakesBack(c.at, c.Translator.Metadata(up, name), found), c.rule.Adopts(ctx, c.patcher, c.Translator.Metadata(up, name), found):
+		case c.rule.Takes(c.at, up, found), c.rule.Adopts(ctx, c.patcher, c.Translator.Metadata(up, name), found):
 			return c.dryRun(ctx, Adopt, up, found)
 		default:
 			c.add(Blocked, found, "")

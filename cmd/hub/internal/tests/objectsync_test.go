@@ -13,6 +13,7 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/internal/testkit"
+	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 )
 
 // Diff names what a rule would write, without writing it.
@@ -85,4 +86,27 @@ func diffAway(t *testing.T, s *twoClusters) {
 	}
 	s.diff.Cluster = "nowhere"
 	testkit.ErrorHas(t, testkit.Err(s.diff.Run(t.Context())), "selects no Cluster nowhere", "an unknown Cluster")
+}
+
+// Diff says that the copy of a hub in takeOver becomes the rule's, and that one of any other hub is in the way.
+func TestDiff_TakeOver(t *testing.T) {
+	t.Parallel()
+	r := pull()
+	r.To.Naming, r.TakeOver = hubv1.SyncMirror, []string{"elsewhere"}
+	s := newTwoClusters(t, r)
+	want := map[string]string{}
+	for hub, action := range map[string]string{"elsewhere": "Adopt", "unknown": "Blocked"} {
+		made := copyOf(t, r, edge, s.original(s.hub, "source", hub))
+		made.Labels[r.Identity(at(edge)).Keys().ManagedBy] = r.Tenant(rules.Place{HubID: hub, Cluster: edge})
+		s.create(s.remote, made)
+		want["target/"+hub] = action
+	}
+	all, err := s.diff.Run(t.Context())
+	must(t, err)
+	got := map[string]string{}
+	for _, c := range all {
+		must(t, c.Err)
+		got[c.Object] = string(c.Action)
+	}
+	testkit.Equal(t, got, want)
 }
