@@ -4,6 +4,8 @@ package versions_test
 
 import (
 	"fmt"
+	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -30,7 +32,6 @@ func startOne(t *testing.T, version string, flags ...string) *remote {
 	h := newHub(t, cluster, present(t))
 	one, err := f.CreateVersion(t.Context(), "one", version, flags...)
 	must(t, err)
-	h.config = testkit.File(t, "own.yaml", strings.Replace(configuration, "bringCRD: true", "bringCRD: false", 1))
 	r := h.newRemote(one, version)
 	must(t, r.admin.Create(t.Context(), fleettest.CRD(t, orderKind(), "")))
 	h.originals(r.Name())
@@ -46,6 +47,23 @@ func require(t *testing.T, version string) {
 	t.Helper()
 	if !fleet.HasVersion(version) {
 		t.Skipf("%s has not been built: make controlplane KUBERNETES=%s", version, version)
+	}
+}
+
+// Promise: hub dev mixes versions of Kubernetes, and prints those that run.
+func TestDev_mixesVersions(t *testing.T) {
+	fleettest.Slow(t, "./cmd/hub/internal/dev TestKubernetes")
+	const old, young = "v1.30.14", "v1.37.2"
+	require(t, old)
+	require(t, young)
+	cmd := exec.CommandContext(t.Context(), present(t), "dev", "--kubernetes", "1.30,1.37", "--clusters", "2", "--exit-after-ready")
+	cmd.Dir, cmd.Env = t.TempDir(), append(os.Environ(), variable+"=1")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, version := range []string{old, young} {
+		testkit.Has(t, string(out), "Kubernetes "+version, "what hub dev prints")
 	}
 }
 
