@@ -28,11 +28,14 @@ import (
 	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
+// configuration: each of eight remotes reaches its own limit of deletes, and not that of the fleet.
 const configuration = `apiVersion: config.clusterfx.dev/v1alpha1
 kind: HubConfiguration
 modules:
 - name: tenants
   clusters: {}
+- name: sync
+  deletes: {perFleet: 100}
 `
 
 // syncRules are a rule with a CRD and a status that comes back, and a rule whose originals lose their label.
