@@ -226,9 +226,12 @@ func (u *upgrade) runs(one *hubv1.Cluster) bool {
 
 func (u *upgrade) expectAsBefore(when string, before map[string]facts) {
 	u.t.Helper()
-	if diff := gocmp.Diff(before, u.state()); diff != "" {
-		u.t.Errorf("%s the status differs:\n%s", when, diff)
-	}
+	must(u.t, soon(u.t.Context(), func() error { // The controllers of rules come after an app is Ready.
+		if diff := gocmp.Diff(before, u.state()); diff != "" {
+			return fmt.Errorf("%s the status differs:\n%s", when, diff)
+		}
+		return nil
+	}))
 	for r, err := range each(u.t, u.remotes, func(r *remote) error { return errors.Join(r.tenant(), r.guarded()) }) {
 		u.t.Errorf("%s, %s: %v", when, r.Name(), err)
 	}
