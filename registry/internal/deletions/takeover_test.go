@@ -7,8 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/clusterfx/clusterfx/internal/holds"
 	"github.com/clusterfx/clusterfx/internal/testkit"
+	"github.com/clusterfx/clusterfx/registry/deletes"
 	"github.com/clusterfx/clusterfx/registry/internal/deletions/ledger"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -112,6 +115,47 @@ func TestTakeOver_Conflict(t *testing.T) {
 		t.Errorf("the Store has %+v, want that of b: %+v", found, after)
 	}
 	c.expectHolds("after the conflict")
+}
+
+// A hold of the fleet or of the hub is in force where a target comes from its process, before the first delete there, although that
+// process lives, as in an update of all.
+func TestTakeOver_WithATarget(t *testing.T) {
+	t.Parallel()
+	for what, in := range map[string]state.ClusterName{"fleet": edge, "hub": ""} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			h, a, b := newPair(t)
+			if in == edge {
+				h.limits.PerTarget, h.limits.PerFleet = 100, 2
+			}
+			a.app, b.app = edge, edge
+			a.exceed(in, 2)
+			h.move(edge, "b")
+			id := b.expectHeld("after the move", in, 3)
+			b.upkeep()
+			h.end("a")
+			h.pass(lookEvery)
+			b.upkeep()
+			h.expectStored("after the end of a", id)
+		})
+	}
+}
+
+// The removal of a Cluster is held in a process that gets it from one that holds removals, also when what was removed counts no longer.
+func TestTakeOver_Removals(t *testing.T) {
+	t.Parallel()
+	h := newSharedHub(t)
+	a, b := h.start("a"), h.start("b")
+	remove := func(from *process, name string) error {
+		return from.AdmitRemoval(t.Context(), Removal{Name: name, UID: types.UID(name), Fleet: 8})
+	}
+	for _, name := range []string{"one", "two", "three"} {
+		must(t, remove(a, name))
+	}
+	testkit.ErrorIs(t, remove(a, "four"), deletes.ErrHeld, "the fourth removal")
+	h.pass(ledger.Window + time.Minute)
+	testkit.ErrorIs(t, remove(a, "four"), deletes.ErrHeld, "the fourth removal, later")
+	testkit.ErrorIs(t, remove(b, "four"), deletes.ErrHeld, "the fourth removal in another process")
 }
 
 // A process that starts with the name of one that has ended has its holds, with what was allowed.
