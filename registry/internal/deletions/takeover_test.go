@@ -3,6 +3,8 @@
 package deletions
 
 import (
+	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -146,9 +148,7 @@ func TestTakeOver_Removals(t *testing.T) {
 	t.Parallel()
 	h := newSharedHub(t)
 	a, b := h.start("a"), h.start("b")
-	remove := func(from *process, name string) error {
-		return from.AdmitRemoval(t.Context(), Removal{Name: name, UID: types.UID(name), Fleet: 8})
-	}
+	remove := func(from *process, name string) error { return from.remove(name, 8) }
 	for _, name := range []string{"one", "two", "three"} {
 		must(t, remove(a, name))
 	}
@@ -156,6 +156,22 @@ func TestTakeOver_Removals(t *testing.T) {
 	h.pass(ledger.Window + time.Minute)
 	testkit.ErrorIs(t, remove(a, "four"), deletes.ErrHeld, "the fourth removal, later")
 	testkit.ErrorIs(t, remove(b, "four"), deletes.ErrHeld, "the fourth removal in another process")
+}
+
+func (p *process) remove(name string, fleet int) error {
+	return p.AdmitRemoval(p.hub.t.Context(), Removal{Name: name, UID: types.UID(name), Fleet: fleet})
+}
+
+// Of 500 Clusters 25 are removed in a Window, by whichever process: five that Git no longer has are not held.
+func TestRemoval_Twentieth(t *testing.T) {
+	t.Parallel()
+	h := newSharedHub(t)
+	both := []*process{h.start("a"), h.start("b")}
+	for i := range 26 {
+		if err := both[i%2].remove(fmt.Sprint("c", i), 500); errors.Is(err, deletes.ErrHeld) != (i == 25) {
+			t.Errorf("removal %d: %v", i, err)
+		}
+	}
 }
 
 // A process that starts with the name of one that has ended has its holds, with what was allowed.
