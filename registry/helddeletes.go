@@ -61,7 +61,7 @@ func (r *Registry) newDeletes(o Options, modules catalog.Catalog) (*deletions.Gu
 	return deletions.New(deletions.Options{
 		Store: store, Now: now, Replica: replica, IsAlive: o.Alive,
 		Place:  r.placesBehind(o.Gate),
-		Module: moduleBehind, Blind: blindBehind, Silent: r.isSilent,
+		Module: moduleBehind, App: appBehind, Blind: blindBehind, Silent: r.isSilent,
 		Limits: func(module string, labels map[string]string) deletes.Limits {
 			if known := modules.Find(module); known != nil {
 				return known.DeleteLimits(labels)
@@ -93,6 +93,13 @@ func moduleBehind(ctx context.Context) string {
 		return g.Module
 	}
 	return hubModule
+}
+
+func appBehind(ctx context.Context) ClusterName {
+	if g := contain.GuardOf(ctx); g != nil {
+		return ClusterName(g.App.Name)
+	}
+	return ""
 }
 
 func blindBehind(ctx context.Context) string {

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/deletes"
 )
@@ -101,4 +102,29 @@ func TestDeletes_HoldMoves(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// A hold of the hub is in force in the registry to which the remote moves whose app has exceeded the limit, before the first delete there,
+// while the first registry lives.
+func TestDeletes_HoldOfTheHubMoves(t *testing.T) {
+	t.Parallel()
+	key := client.ObjectKey{Namespace: "default", Name: unique("moving-holds-hub")}
+	var has runner
+	has.move("a")
+	as := func(replica string) func(*registry.Options) {
+		return func(o *registry.Options) {
+			o.Holds, o.Replica, o.Gate = key, replica, has.gate(replica)
+			o.Alive = func(string) bool { return true }
+		}
+	}
+	_, inFirst, _ := appOf(t, as("a"))
+	_, inSecond, _ := appOf(t, as("b"))
+	inHub := objectsOf(t, clientFor(t, fleettest.Cluster(t, "hub")), 22)
+	for i := range 21 {
+		if err := inFirst.HubClient.Delete(t.Context(), configMap(inHub, i)); errors.Is(err, deletes.ErrHeld) != (i == 20) {
+			t.Fatalf("delete %d: %v", i, err)
+		}
+	}
+	has.move("b")
+	testkit.ErrorIs(t, inSecond.HubClient.Delete(t.Context(), configMap(inHub, 21)), deletes.ErrHeld, "the first delete in the second replica")
 }

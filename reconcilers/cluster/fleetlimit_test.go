@@ -196,9 +196,9 @@ func (c *crowd) expectMissing(name string) {
 	})
 }
 
-// A hub with another credentials namespace leaves the Clusters alone that were made from Secrets.
-func TestCluster_OtherCredentialsNamespace(t *testing.T) {
-	t.Parallel()
+// newRegistered is newCrowd with one Cluster that is made from its Secret.
+func newRegistered(t *testing.T) (*crowd, *corev1.Secret) {
+	t.Helper()
 	c := newCrowd(t, 1, nil)
 	secret := &corev1.Secret{}
 	c.must(c.Get(t.Context(), client.ObjectKey{Namespace: c.namespace, Name: c.names[0]}, secret))
@@ -206,6 +206,25 @@ func TestCluster_OtherCredentialsNamespace(t *testing.T) {
 	secret.Labels = map[string]string{hubv1.LabelCluster: hubv1.LabelClusterValue}
 	c.must(c.Update(t.Context(), secret))
 	c.expectAllRegistered()
+	return c, secret
+}
+
+// A Secret that goes with its Namespace takes no Cluster with it.
+func TestCluster_SecretGoneWithItsNamespace(t *testing.T) {
+	t.Parallel()
+	c, secret := newRegistered(t)
+	c.must(c.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.namespace}}))
+	c.must(c.Delete(t.Context(), secret))
+	c.expectNote(c.names[0], "SecretMissing", "is gone with its namespace, so the hub does not delete the Cluster")
+	if one := c.get(c.names[0]); one.DeletionTimestamp != nil {
+		t.Errorf("the Cluster is %+v", one.ObjectMeta)
+	}
+}
+
+// A hub with another credentials namespace leaves the Clusters alone that were made from Secrets.
+func TestCluster_OtherCredentialsNamespace(t *testing.T) {
+	t.Parallel()
+	c, _ := newRegistered(t)
 	c.stop()
 	c.options.registration.Namespace = "other"
 	c.start()

@@ -82,13 +82,17 @@ func TestReconciler_MakesAndUnmakes(t *testing.T) {
 	})
 }
 
+// Providers are called in order, and what Terminate deletes is deleted because of the object.
 func TestReconciler_GoesThroughTheConditionsInOrder(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	s.Make("a")
 	var j servertest.Journal
 	waiting := true
-	wait := func(context.Context, *controller) (*reconcile.Result, error) {
+	wait := func(ctx context.Context, c *controller) (*reconcile.Result, error) {
+		if evidence, isDeclared := deletes.EvidenceOf(ctx); isDeclared != !c.Object().DeletionTimestamp.IsZero() || evidence.Err != nil {
+			t.Errorf("deletes for %+v have the evidence %+v", c.Object().ObjectMeta, evidence)
+		}
 		if waiting {
 			return &reconcile.Result{RequeueAfter: 42 * time.Second}, nil
 		}

@@ -96,7 +96,7 @@ func (b *Bucket) messageAt(ctx context.Context, at Revision) (found *jetstream.R
 type Anchor interface {
 	// Load returns what was saved last, and false for nothing.
 	Load(ctx context.Context) (Identity, bool, error)
-	// Save replaces the identity.
+	// Save replaces the identity. It fails if the one that is there was accepted later.
 	Save(ctx context.Context, id Identity) error
 }
 

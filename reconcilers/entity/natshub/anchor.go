@@ -5,15 +5,16 @@ package natshub
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
 )
@@ -33,37 +34,61 @@ var _ bucket.Anchor = Anchor{}
 
 // Load returns what was saved last.
 func (a Anchor) Load(ctx context.Context) (bucket.Identity, bool, error) {
-	var found corev1.ConfigMap
-	err := a.Reader.Get(ctx, client.ObjectKey{Namespace: a.Namespace, Name: AnchorName}, &found)
-	if apierrors.IsNotFound(err) {
-		return bucket.Identity{}, false, nil
-	}
+	var id bucket.Identity
+	found, err := a.read(ctx)
 	if err != nil {
-		return bucket.Identity{}, false, fmt.Errorf("read the identities of buckets: %w", err)
+		return id, false, err
 	}
 	text, ok := found.Data[a.Bucket]
 	if !ok {
-		return bucket.Identity{}, false, nil
+		return id, false, nil
 	}
-	var id bucket.Identity
 	if err := json.Unmarshal([]byte(text), &id); err != nil {
 		return id, false, fmt.Errorf("decode the identity of bucket %s in ConfigMap %s/%s: %w", a.Bucket, a.Namespace, AnchorName, err)
 	}
 	return id, true, nil
 }
 
-// Save replaces the identity. Each bucket has a field manager, so that no entry removes another.
+// read returns an empty ConfigMap if there is none.
+func (a Anchor) read(ctx context.Context) (*corev1.ConfigMap, error) {
+	found := &corev1.ConfigMap{}
+	err := a.Reader.Get(ctx, client.ObjectKey{Namespace: a.Namespace, Name: AnchorName}, found)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("read the identities of buckets: %w", err)
+	}
+	return found, nil
+}
+
+var errAccepted = errors.New("an operator has accepted the bucket meanwhile")
+
+// Save replaces the identity, but not one that an operator has accepted later. Each bucket has a field manager, so that no entry removes
+// another.
 func (a Anchor) Save(ctx context.Context, id bucket.Identity) error {
 	text, err := json.Marshal(id)
 	if err != nil {
 		return fmt.Errorf("encode the identity of bucket %s: %w", a.Bucket, err)
 	}
-	applied := corev1ac.ConfigMap(AnchorName, a.Namespace).WithData(map[string]string{a.Bucket: string(text)})
-	err = a.Client.Apply(ctx, applied, client.FieldOwner("clusterfx-bucket-"+a.Bucket), client.ForceOwnership)
+	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error { return a.save(ctx, id, string(text)) })
 	if err != nil {
 		return fmt.Errorf("save the identity of bucket %s: %w", a.Bucket, err)
 	}
 	return nil
+}
+
+func (a Anchor) save(ctx context.Context, id bucket.Identity, text string) error {
+	found, err := a.read(ctx)
+	if err != nil {
+		return err
+	}
+	var saved bucket.Identity
+	if json.Unmarshal([]byte(found.Data[a.Bucket]), &saved) == nil && saved.Accepted.After(id.Accepted) {
+		return errAccepted
+	}
+	applied := corev1ac.ConfigMap(AnchorName, a.Namespace).WithData(map[string]string{a.Bucket: text})
+	if found.ResourceVersion != "" {
+		applied.WithResourceVersion(found.ResourceVersion)
+	}
+	return a.Client.Apply(ctx, applied, client.FieldOwner("clusterfx-bucket-"+a.Bucket), client.ForceOwnership)
 }
 
 // Accept replaces the identity in the Anchor by the bucket's present one. The hub with this id notices within

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/clusterfx/clusterfx/internal/testkit"
 
@@ -172,4 +173,25 @@ func TestGate(t *testing.T) {
 	status, err := kv.Status(t.Context())
 	testkit.Must(t, err)
 	testkit.Equal(t, status.Values(), 1, "values")
+}
+
+// A hub that has read the identity of a bucket before an operator accepted the bucket does not undo that when it saves. Other buckets
+// are in the same ConfigMap.
+func TestAnchor_KeepsAnAcceptance(t *testing.T) {
+	t.Parallel()
+	remote, ns := namespaceFor(t)
+	anchor := natshub.Anchor{Client: remote, Reader: remote, Namespace: ns, Bucket: "things"}
+	before := bucket.Identity{Created: time.Now().UTC(), Counter: 5}
+	accepted := before
+	accepted.Accepted = before.Created.Add(time.Second)
+	testkit.Must(t, errors.Join(anchor.Save(t.Context(), before), anchor.Save(t.Context(), accepted)))
+	if anchor.Save(t.Context(), before) == nil {
+		t.Error("an older identity replaces one that was accepted")
+	}
+	other := anchor
+	other.Bucket = "others"
+	testkit.Must(t, other.Save(t.Context(), before))
+	if id, _, err := anchor.Load(t.Context()); err != nil || !id.Accepted.Equal(accepted.Accepted) {
+		t.Errorf("got %+v, %v, want %+v", id, err, accepted)
+	}
 }

@@ -23,7 +23,8 @@ the hub and of the fleet. A process writes only its own entries, whole; what els
 the next upkeep replaces. With Options.IsAlive several processes use one Store, and targets move between them:
 
   - A process with a target reads its entry before the first delete of its term, in place of what it knew. One that loses
-    a target drops its Holds without a write.
+    a target drops its Holds without a write. With the entry it reads those of other processes, and adds Holds in the place of
+    theirs of the hub and fleet: what asked there asks here now.
   - When a process is no longer alive, or stands by, another takes over its Holds of the hub and fleet, with new ids and no
     allowance. One that stands by keeps nothing up to date, and reads its entry again when it is active.
   - Without the target, deletes are refused with the error of Term.

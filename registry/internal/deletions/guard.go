@@ -50,7 +50,7 @@ type Store interface {
 	Claim(ctx context.Context, uid types.UID, limit int, now time.Time) (claimed bool, others int, err error)
 }
 
-// Options describe a Guard. All are required but Replica and IsAlive.
+// Options describe a Guard. All are required but Replica, IsAlive and App.
 type Options struct {
 	Store Store
 	// Replica names this process if several share the Store. IsAlive reports whether another one is alive, and true if
@@ -63,6 +63,8 @@ type Options struct {
 	Place func(target state.ClusterName) (uid types.UID, term int64, closed error)
 	// Module returns the module on whose behalf a context acts; "hub" for code of the hub.
 	Module func(context.Context) string
+	// App returns the target whose app a context acts for; empty for none.
+	App func(context.Context) state.ClusterName
 	// Blind returns the kind of an informer of that module, in the App of the context, without current objects; or "".
 	Blind func(context.Context) string
 	// Silent reports whether a target's app does not run, so that no module asks for deletes there. It must return at
@@ -314,7 +316,7 @@ func (c *call) sendCounted(r *http.Request, ask ledger.Request) (*http.Response,
 
 // admit counts a delete, or returns the error of the refusal. Its Hold is stored.
 func (c *call) admit(ctx context.Context, ask ledger.Request) (*ledger.Ticket, error) {
-	ask.Replica = c.guard.options.Replica
+	ask.Replica, ask.From = c.guard.options.Replica, c.app(ctx)
 	one := c.tryAdmit(ask)
 	for ; !one.isKnown; one = c.tryAdmit(ask) {
 		if err := c.know(ctx); err != nil {
@@ -326,6 +328,14 @@ func (c *call) admit(ctx context.Context, ask ledger.Request) (*ledger.Ticket, e
 		one.ticket.Unstored(c.guard.options.Now())
 	}
 	return one.ticket, err
+}
+
+// app returns the target whose app asks, or that it asks for.
+func (c *call) app(ctx context.Context) state.ClusterName {
+	if c.target.Name != "" || c.guard.options.App == nil {
+		return c.target.Name
+	}
+	return c.guard.options.App(ctx)
 }
 
 func (c *call) save(ctx context.Context, store *ledger.Held, held error) error {

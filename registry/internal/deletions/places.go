@@ -60,10 +60,18 @@ func (c *call) know(ctx context.Context) error {
 		}
 	}
 	c.place = placeIn(c.target.Name, c.target.UID, term)
+	var err error
 	if c.target.Name == "" {
 		c.place = c.guard.hubPlace()
+		app := c.app(ctx)
+		if of, closed := c.guard.placeOf(app); app != "" && closed == nil { // The app may come from a process with Holds of the hub.
+			err = c.guard.load(ctx, app, of)
+		}
 	}
-	if err := c.guard.load(ctx, c.target.Name, c.place); err != nil {
+	if err == nil {
+		err = c.guard.load(ctx, c.target.Name, c.place)
+	}
+	if err != nil {
 		return c.held(deletes.StoreUnavailable, err)
 	}
 	return nil
@@ -133,6 +141,9 @@ func (g *Guard) read(ctx context.Context) (*StoreContent, error) {
 		return there, fmt.Errorf("read the holds of deletes: %w", err)
 	}
 	g.take(there, "", g.hubPlace())
+	if len(waiting) > 0 { // Targets have come, perhaps from processes with such Holds.
+		g.inherit(there, func(*ledger.Held) bool { return true })
+	}
 	for target, p := range waiting {
 		g.take(there, target, p)
 	}

@@ -34,6 +34,13 @@ func (g *Guard) AdmitRemoval(ctx context.Context, r Removal) error {
 	if err := one.know(ctx); err != nil {
 		return err
 	}
+	if g.options.IsAlive != nil && !g.ledger.IsHeld(one.key) { // The Cluster may come from a process that holds its removal.
+		there, err := g.options.Store.Load(ctx)
+		if err != nil {
+			return one.held(deletes.StoreUnavailable, err)
+		}
+		g.inherit(there, func(h *ledger.Held) bool { return h.Module == one.key.Module && h.Resource == clusters() })
+	}
 	limit := r.limit()
 	if g.ledger.IsHeld(one.key) {
 		limit = 0 // Nothing but what was admitted before.

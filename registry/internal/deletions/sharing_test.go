@@ -157,6 +157,7 @@ type process struct {
 	changes map[state.ClusterName]int
 	sent    int
 	silent  state.ClusterName // whose app does not run
+	app     state.ClusterName // whose app deletes in the hub
 }
 
 // start starts a process: it reads the Store. The process without a name is alone and has all targets.
@@ -170,6 +171,7 @@ func (h *sharedHub) start(name string) *process {
 			return uidOf(target), term, closed
 		},
 		Module:  func(context.Context) string { return "pruner" },
+		App:     func(context.Context) state.ClusterName { return p.app },
 		Blind:   func(context.Context) string { return "" },
 		Silent:  func(target state.ClusterName) bool { return target == p.silent },
 		Limits:  func(string, map[string]string) deletes.Limits { return h.limits },
@@ -255,24 +257,38 @@ func (p *process) expectHolds(when string, ids ...string) {
 	expectIDs(p.hub.t, p.name+" "+when, p.Holds(), ids...)
 }
 
-// A hold stays while the app of its target does not run, as that of a paused Cluster: nobody asks for the deletes there. It ends a Window
-// after the app runs again.
+// A hold of a target, of the hub or of the fleet stays while an app that has asked for its deletes does not run, as that of a paused
+// Cluster: it cannot ask. The hold ends a Window after the app runs again. An app that had not asked for a Window keeps nothing.
 func TestSharing_HoldOfASilentTarget(t *testing.T) {
 	t.Parallel()
-	h := newSharedHub(t)
-	p := h.start("")
-	id := p.exceed(edge, 2)
-	p.silent = edge
-	for range 3 {
-		p.upkeep()
-		h.pass(ledger.Window - time.Second)
+	for what, of := range map[string]struct {
+		in       state.ClusterName
+		perFleet int
+	}{"target": {edge, 100}, "hub": {"", 100}, "fleet": {"other", 2}} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			h := newSharedHub(t)
+			h.limits.PerFleet = of.perFleet
+			p := h.start("")
+			p.app = edge
+			id := p.exceed(of.in, 2)
+			if of.in == "other" { // The hold begins in one target, and another one asks, too.
+				p.expectHeld("in all targets", edge, 2)
+			}
+			p.silent = edge
+			for range 3 {
+				p.upkeep()
+				h.pass(ledger.Window - time.Second)
+			}
+			p.silent = ""
+			p.upkeep()
+			p.expectHolds("after the app ran again", id)
+			h.pass(ledger.Window)
+			p.silent = edge
+			p.upkeep()
+			p.expectHolds("after a Window")
+		})
 	}
-	p.silent = ""
-	p.upkeep()
-	p.expectHolds("after the app ran again", id)
-	h.pass(ledger.Window)
-	p.upkeep()
-	p.expectHolds("after a Window")
 }
 
 // A hold is in force in the second process before its first delete in the target. The first process neither changes nor removes

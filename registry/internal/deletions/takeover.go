@@ -4,6 +4,7 @@ package deletions
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/clusterfx/clusterfx/internal/holds"
@@ -15,16 +16,10 @@ import (
 func (g *Guard) takeOver(ctx context.Context, there *StoreContent) error {
 	values := map[string]string{}
 	var next []ledger.Held
-	for key, entry := range there.Entries {
-		replica, isHub := holds.ReplicaOf(key)
-		if !isHub || g.isOwn(replica) || replica != "" && g.options.IsAlive(replica) {
-			continue
-		}
-		values[key] = ""
-		for _, h := range heldIn(entry, replica) {
-			if !g.ledger.HasInPlaceOf(&h) {
-				next = append(next, h.Successor(g.options.Replica))
-			}
+	for key, all := range g.others(there) {
+		if replica, _ := holds.ReplicaOf(key); replica == "" || !g.options.IsAlive(replica) {
+			values[key] = ""
+			next = append(next, all...)
 		}
 	}
 	if len(values) == 0 {
@@ -49,11 +44,40 @@ func (g *Guard) takeOver(ctx context.Context, there *StoreContent) error {
 	}
 	g.mu.Lock()
 	g.note(own, saved{"", text})
-	restored := g.ledger.Restore(next, g.options.Now())
 	g.mu.Unlock()
-	for _, h := range restored {
+	g.restore(next)
+	return nil
+}
+
+// others returns Holds in place of those of the hub and the fleet of other processes, unless there are some, by the key of those.
+func (g *Guard) others(there *StoreContent) map[string][]ledger.Held {
+	all := map[string][]ledger.Held{}
+	for key, entry := range there.Entries {
+		replica, isHub := holds.ReplicaOf(key)
+		if !isHub || g.isOwn(replica) {
+			continue
+		}
+		all[key] = nil
+		for _, h := range heldIn(entry, replica) {
+			if !g.ledger.HasInPlaceOf(&h) {
+				all[key] = append(all[key], h.Successor(g.options.Replica))
+			}
+		}
+	}
+	return all
+}
+
+// inherit adds Holds in place of some of the hub and the fleet of other processes, which may live: what asked there may ask here.
+// The upkeep stores them.
+func (g *Guard) inherit(there *StoreContent, which func(*ledger.Held) bool) {
+	for _, all := range g.others(there) {
+		g.restore(slices.DeleteFunc(all, func(h ledger.Held) bool { return !which(&h) }))
+	}
+}
+
+func (g *Guard) restore(next []ledger.Held) {
+	for _, h := range g.ledger.Restore(next, g.options.Now()) {
 		g.options.Began(h, true)
 		g.show(h.Target)
 	}
-	return nil
 }

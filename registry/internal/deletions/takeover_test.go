@@ -3,12 +3,17 @@
 package deletions
 
 import (
+	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/clusterfx/clusterfx/internal/holds"
 	"github.com/clusterfx/clusterfx/internal/testkit"
+	"github.com/clusterfx/clusterfx/registry/deletes"
 	"github.com/clusterfx/clusterfx/registry/internal/deletions/ledger"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -112,6 +117,61 @@ func TestTakeOver_Conflict(t *testing.T) {
 		t.Errorf("the Store has %+v, want that of b: %+v", found, after)
 	}
 	c.expectHolds("after the conflict")
+}
+
+// A hold of the fleet or of the hub is in force where a target comes from its process, before the first delete there, although that
+// process lives, as in an update of all.
+func TestTakeOver_WithATarget(t *testing.T) {
+	t.Parallel()
+	for what, in := range map[string]state.ClusterName{"fleet": edge, "hub": ""} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			h, a, b := newPair(t)
+			if in == edge {
+				h.limits.PerTarget, h.limits.PerFleet = 100, 2
+			}
+			a.app, b.app = edge, edge
+			a.exceed(in, 2)
+			h.move(edge, "b")
+			id := b.expectHeld("after the move", in, 3)
+			b.upkeep()
+			h.end("a")
+			h.pass(lookEvery)
+			b.upkeep()
+			h.expectStored("after the end of a", id)
+		})
+	}
+}
+
+// The removal of a Cluster is held in a process that gets it from one that holds removals, also when what was removed counts no longer.
+func TestTakeOver_Removals(t *testing.T) {
+	t.Parallel()
+	h := newSharedHub(t)
+	a, b := h.start("a"), h.start("b")
+	remove := func(from *process, name string) error { return from.remove(name, 8) }
+	for _, name := range []string{"one", "two", "three"} {
+		must(t, remove(a, name))
+	}
+	testkit.ErrorIs(t, remove(a, "four"), deletes.ErrHeld, "the fourth removal")
+	h.pass(ledger.Window + time.Minute)
+	testkit.ErrorIs(t, remove(a, "four"), deletes.ErrHeld, "the fourth removal, later")
+	testkit.ErrorIs(t, remove(b, "four"), deletes.ErrHeld, "the fourth removal in another process")
+}
+
+func (p *process) remove(name string, fleet int) error {
+	return p.AdmitRemoval(p.hub.t.Context(), Removal{Name: name, UID: types.UID(name), Fleet: fleet})
+}
+
+// Of 500 Clusters 25 are removed in a Window, by whichever process: five that Git no longer has are not held.
+func TestRemoval_Twentieth(t *testing.T) {
+	t.Parallel()
+	h := newSharedHub(t)
+	both := []*process{h.start("a"), h.start("b")}
+	for i := range 26 {
+		if err := both[i%2].remove(fmt.Sprint("c", i), 500); errors.Is(err, deletes.ErrHeld) != (i == 25) {
+			t.Errorf("removal %d: %v", i, err)
+		}
+	}
 }
 
 // A process that starts with the name of one that has ended has its holds, with what was allowed.

@@ -103,9 +103,9 @@ func (g *Guard) keepUp(ctx context.Context) error {
 		g.showAll()
 		return nil
 	}
-	for _, h := range g.ledger.Holds() {
-		if !h.Fleet && h.Target != "" && g.options.Silent(h.Target) {
-			g.ledger.Await(h.ID, g.options.Now())
+	for _, target := range g.ledger.Asking() {
+		if target != "" && g.options.Silent(target) {
+			g.ledger.Await(target, g.options.Now())
 		}
 	}
 	g.ended(g.ledger.Expire(g.options.Now()))

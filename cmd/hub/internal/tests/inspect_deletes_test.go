@@ -4,6 +4,7 @@ package tests
 
 import (
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 
@@ -14,11 +15,33 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/inspect"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/internal/holds"
 	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/cluster"
 )
+
+// The held removals of Clusters are listed as deletes of the hub in the hub.
+func TestDeletes_PrintsRemovals(t *testing.T) {
+	t.Parallel()
+	hub, err := access.New("the hub", fleettest.Cluster(t, "hub").Config())
+	must(t, err)
+	text, err := holds.Kept{Holds: map[string]holds.Saved{"hub-clusters-aaaa": {
+		Module: "hub", Group: hubv1.GroupName, Resource: "clusters", Deleted: 3, More: 5, Names: []string{"edge-1", "edge-2"},
+	}}}.Text()
+	must(t, err)
+	stored := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: fleettest.Namespace(t, hub, "removals-"), Name: cluster.HoldsName},
+		Data:       map[string]string{holds.KeyOf("hub-0"): text},
+	}
+	must(t, hub.Create(t.Context(), stored))
+	var table strings.Builder
+	must(t, (&inspect.Deletes{Cluster: hub, Namespace: stored.Namespace}).Print(t.Context(), output.Format{}, &table))
+	if want := "hub-clusters-aaaa hub the hub clusters.clusterfx.dev 3 5+ 0 "; !strings.Contains(strings.Join(strings.Fields(table.String()), " "), want) {
+		t.Errorf("got\n%s\nwant %s", table.String(), want)
+	}
+}
 
 // No allowance is lost when several operators allow deletes at the same time, of the same hold and of another hold. Those
 // who allow what is known to wait allow it once.

@@ -5,6 +5,7 @@ package ledger
 import (
 	"crypto/rand"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -79,11 +80,13 @@ func (h *Held) Where() string {
 
 type hold struct {
 	Held
-	asked map[string]int // the number of objects of each refused request, by name
+	asked map[string]int                  // the number of objects of each refused request, by name
+	from  map[state.ClusterName]time.Time // when each app last asked, by its target
 }
 
-func (h *hold) ask(name string, objects int, now time.Time) {
-	h.Asked = now
+func (h *hold) ask(r Request, now time.Time) {
+	name, objects := r.Name, r.Objects
+	h.Asked, h.from[r.From] = now, now
 	known, ok := h.asked[name]
 	if ok && known >= objects || !ok && len(h.asked) >= maxAsked {
 		return
@@ -127,4 +130,27 @@ func (h *Held) String() string {
 
 func (h *Held) done() string {
 	return fmt.Sprintf("module %s has deleted %d %s %s%s within ten minutes", h.Module, h.Done, h.Resource, h.Where(), holds.For(h.Cause))
+}
+
+// Asking returns the targets whose apps have asked for held deletes.
+func (l *Ledger) Asking() []state.ClusterName {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := map[state.ClusterName]time.Time{}
+	for _, h := range l.holds {
+		maps.Copy(all, h.from)
+	}
+	return slices.Collect(maps.Keys(all))
+}
+
+// Await keeps the Holds in force for another Window for which the app of a target has asked within one: it cannot ask now, since it
+// does not run.
+func (l *Ledger) Await(target state.ClusterName, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, h := range l.holds {
+		if at, hasAsked := h.from[target]; hasAsked && now.Sub(at) < Window {
+			h.Asked, h.from[target] = now, now
+		}
+	}
 }

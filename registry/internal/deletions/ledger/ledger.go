@@ -44,6 +44,8 @@ type Request struct {
 	Key
 	// Name has the namespace.
 	Name string
+	// From is the target whose app asks; empty for none.
+	From state.ClusterName
 	// UID is the request's precondition, if any. The delete of an object counts once.
 	UID types.UID
 	// Objects is more than 1 for a collection. 0 counts as 1.
@@ -114,7 +116,7 @@ func (l *Ledger) Restore(holds []Held, now time.Time) (added []Held) {
 			continue
 		}
 		h.Asked, h.Spent = now, h.Used
-		one := &hold{Held: h, asked: map[string]int{}}
+		one := &hold{Held: h, asked: map[string]int{}, from: map[state.ClusterName]time.Time{h.Target: now}}
 		for _, name := range h.Names {
 			one.asked[name] = 1
 		}
@@ -156,7 +158,7 @@ func (l *Ledger) Admit(r Request, now time.Time) (t *Ticket, store *Held, err er
 	if h := l.holdFor(r.Key); h != nil {
 		allowed, grown := h.spend(r.Name, r.Objects)
 		if !allowed {
-			h.ask(r.Name, r.Objects, now)
+			h.ask(r, now)
 			return nil, nil, &HeldError{h.Held}
 		}
 		if grown {
@@ -291,15 +293,6 @@ func (l *Ledger) Allow(id string, objects int) (changed *Held) {
 	h.Granted = objects
 	after := h.Held
 	return &after
-}
-
-// Await keeps a Hold in force for another Window: the module cannot ask, since its app does not run.
-func (l *Ledger) Await(id string, now time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if h := l.holds[id]; h != nil {
-		h.Asked = now
-	}
 }
 
 // Expire ends and returns the Holds whose module has not asked within a Window, and forgets what no longer counts.

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // Window is how long a delete and a create count.
@@ -79,7 +81,7 @@ func (b *bound) begin(r Request, now time.Time) *hold {
 	if r.Objects <= b.left() {
 		return nil
 	}
-	h := &hold{asked: map[string]int{}, Held: Held{
+	h := &hold{asked: map[string]int{}, from: map[state.ClusterName]time.Time{}, Held: Held{
 		ID: newID(r.Module, r.Resource.Resource), Module: r.Module, Resource: r.Resource, Target: r.Target, Cause: b.cause, Since: now,
 		Done: b.lost.PerTarget + r.Counted, Note: r.Note,
 	}}
@@ -89,6 +91,6 @@ func (b *bound) begin(r Request, now time.Time) *hold {
 	if !h.IsOfTarget() {
 		h.Replica = r.Replica
 	}
-	h.ask(r.Name, r.Objects, now)
+	h.ask(r, now)
 	return h
 }
