@@ -138,8 +138,8 @@ func TestCopies_Refused(t *testing.T) {
 	testkit.Equal(t, found.Object, "CustomResourceDefinition of Widget")
 }
 
-// refuse returns when a policy refuses what try does, and all else for which the expression is false.
-func refuse(t *testing.T, s *hubtest.Server, what admissionv1.Rule, unless string, try func() error) {
+// refuse returns when a policy refuses what try does, and all else for which the expression allowed is false.
+func refuse(t *testing.T, s *hubtest.Server, what admissionv1.Rule, allowed string, try func() error) {
 	t.Helper()
 	name := "no-" + strings.ReplaceAll(what.Resources[0], "/", "-")
 	writes := []admissionv1.OperationType{admissionv1.Create, admissionv1.Update}
@@ -147,7 +147,7 @@ func refuse(t *testing.T, s *hubtest.Server, what admissionv1.Rule, unless strin
 		MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{
 			{RuleWithOperations: admissionv1.RuleWithOperations{Operations: writes, Rule: what}},
 		}},
-		Validations: []admissionv1.Validation{{Expression: unless}},
+		Validations: []admissionv1.Validation{{Expression: allowed}},
 	}}, &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: meta("", name, nil), Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
 		PolicyName: name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
 	}})

@@ -31,7 +31,6 @@ func TestApply_WhatOthersHave(t *testing.T) {
 	kind := install(t, b.up, crd.DeepCopy())
 	install(t, b.down, crd.DeepCopy())
 	process := func() {
-		t.Helper()
 		b.begin(t, nil)
 		must(t, syncer.Register(b.pair, &syncer.Copy[*unstructured.Unstructured]{Called: "widgets"},
 			syncer.NewMirror[*unstructured.Unstructured](b.pair.Identity(), syncer.TranslatorOptions{}),
