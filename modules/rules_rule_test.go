@@ -276,3 +276,30 @@ func TestRule_Adopts(t *testing.T) {
 		testkit.Equal(t, c.rule.Adopts(t.Context(), q, c.copied, c.found), c.want, name)
 	}
 }
+
+// What an API server has allocated is not copied, and makes no difference to whether an object is adopted, unless the rule includes it.
+// Patches come after it.
+func TestRule_Allocated(t *testing.T) {
+	t.Parallel()
+	service := func(address string) *unstructured.Unstructured {
+		u := configMap("source", "x", nil)
+		u.SetKind("Service")
+		u.Object["spec"] = map[string]any{"clusterIP": address, "selector": map[string]any{"app": "a"}}
+		return u
+	}
+	for include, copied := range map[string]string{"include: []": "", "include: [/spec/clusterIP]": "10.0.0.1"} {
+		r := theRule(t, "adopt: IfEqual", "kind: {apiVersion: v1, kind: Service}", include,
+			`patches: [{when: {matchLabels: {headless: "yes"}}, path: /spec/clusterIP, cel: "'None'"}]`)
+		down := r.Translator(rules.Place{Cluster: "a"}).Metadata(service("10.0.0.1"), types.NamespacedName{Namespace: "source", Name: "x"})
+		address, _, _ := unstructured.NestedString(down.Object, "spec", "clusterIP")
+		testkit.Equal(t, address, copied, include)
+		p, err := r.Patcher(rules.Cluster{Name: "a"})
+		testkit.Must(t, err)
+		testkit.Equal(t, r.Adopts(t.Context(), p, down, service("10.0.0.2")), copied == "", include)
+		headless, err := r.Patcher(rules.Cluster{Name: "a", Labels: map[string]string{"headless": "yes"}})
+		testkit.Must(t, err)
+		testkit.Must(t, headless.Apply(t.Context(), down))
+		address, _, _ = unstructured.NestedString(down.Object, "spec", "clusterIP")
+		testkit.Equal(t, address, "None", include)
+	}
+}

@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -228,6 +229,63 @@ func TestRegistry_MissingAPI(t *testing.T) {
 		t.Errorf("got message %q, want it to name the kind", info.Message)
 	}
 	expectSeenBy(t, one, newConfigMap(t, one), "no-widgets")
+}
+
+// Gadget is the Go type of a kind whose definition allows more.
+type Gadget struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Size              int64 `json:"size"`
+}
+
+// DeepCopyObject implements runtime.Object.
+func (g *Gadget) DeepCopyObject() runtime.Object { one := *g; return &one }
+
+// GadgetList is a list of Gadgets.
+type GadgetList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata"`
+	Items           []Gadget `json:"items"`
+}
+
+// DeepCopyObject implements runtime.Object.
+func (g *GadgetList) DeepCopyObject() runtime.Object { all := *g; return &all }
+
+// An object that the Go type of its kind cannot hold is named by kind, field and types, without its value, and the other kinds of the
+// module go on.
+func TestRegistry_Misfit(t *testing.T) {
+	t.Parallel()
+	var c counter
+	kind := schema.GroupVersionKind{Group: "misfit.example.com", Version: "v1", Kind: "Gadget"}
+	both := registry.NewModule("both", registry.ModuleOptions{Remote: fx.Invoke(c.setUp, func(mgr ctrl.Manager) error {
+		return ctrl.NewControllerManagedBy(mgr).For(&Gadget{}).Named("gadgets").Complete(reconcile.Func(
+			func(context.Context, ctrl.Request) (ctrl.Result, error) { return ctrl.Result{}, nil }))
+	})})
+	r := newRegistry(t, func(o *registry.Options) {
+		o.Modules = []registry.Module{both}
+		o.Scheme = fleettest.Scheme(t, func(s *runtime.Scheme) error {
+			s.AddKnownTypeWithName(kind, &Gadget{})
+			s.AddKnownTypeWithName(kind.GroupVersion().WithKind("GadgetList"), &GadgetList{})
+			metav1.AddToGroupVersion(s, kind.GroupVersion())
+			return nil
+		})
+	})
+	one, config := remote(t, "one")
+	direct := clientFor(t, one)
+	must(t, direct.Create(t.Context(), fleettest.CRD(t, kind, "")))
+	misfit := &unstructured.Unstructured{Object: map[string]any{"size": "SPOKEN"}}
+	misfit.SetGroupVersionKind(kind)
+	misfit.SetNamespace("default")
+	misfit.SetName("misfit")
+	eventually(t, func() error { return direct.Create(t.Context(), misfit) })
+	must(t, r.Ensure("misfit", config))
+	info := expectState(t, r, "misfit", state.StateStarting, state.ReasonWaiting)
+	for _, text := range []string{"Gadget", "the field size has a JSON string, which the Go type int64 cannot hold"} {
+		if !strings.Contains(info.Message, text) || strings.Contains(info.Message, "SPOKEN") {
+			t.Errorf("got message %q, want it to say: %s", info.Message, text)
+		}
+	}
+	expectSeenBy(t, one, newConfigMap(t, one), "misfit")
 }
 
 // An app provides every field that Remote lists, and the next epoch can register the same collectors again.

@@ -25,8 +25,8 @@ func entry(manager, version, fields string) metav1.ManagedFieldsEntry {
 	}
 }
 
-func ofStatus(e metav1.ManagedFieldsEntry) metav1.ManagedFieldsEntry {
-	e.Subresource = "status"
+func by(e metav1.ManagedFieldsEntry, o metav1.ManagedFieldsOperationType, subresource string) metav1.ManagedFieldsEntry {
+	e.Operation, e.Subresource = o, subresource
 	return e
 }
 
@@ -66,12 +66,13 @@ func TestWithout(t *testing.T) {
 		},
 		"two owners": {
 			kind: "Service", obj: service, managed: []metav1.ManagedFieldsEntry{
-				entry("a", "v1", `{"f:spec":{"f:clusterIPs":{}}}`), entry("b", "v1", `{"f:spec":{"f:ipFamilies":{}}}`),
+				by(entry("a", "v1", `{"f:spec":{"f:clusterIPs":{}}}`), metav1.ManagedFieldsOperationApply, ""),
+				by(entry("b", "v1", `{"f:spec":{"f:ipFamilies":{}}}`), metav1.ManagedFieldsOperationUpdate, "scale"),
 			},
 			want: `{"spec":{"clusterIPs":["10.0.0.1"],"ipFamilies":["IPv4"],"ports":[{"port":80,"protocol":"TCP"},{"port":443,"protocol":"TCP"}]}}`,
 		},
 		"no owners that count": {kind: "Service", obj: service, want: bare, managed: []metav1.ManagedFieldsEntry{
-			entry("before-first-apply", "v1", owned), entry("a", "v2", owned), ofStatus(entry("b", "v1", owned)), entry("c", "v1", `{}`),
+			entry("before-first-apply", "v1", owned), entry("a", "v2", owned), by(entry("b", "v1", owned), metav1.ManagedFieldsOperationUpdate, "status"), entry("c", "v1", `{}`),
 			entry("d", "v1", `[]`),
 			{Manager: "e", APIVersion: "v1"},
 		}},
@@ -153,11 +154,17 @@ func TestReduce(t *testing.T) {
 			t.Errorf("%T: kept %d entries of %d bytes: %s", obj, len(kept), size, kept[0].FieldsV1.GetRawString())
 		}
 	}
-	for _, obj := range []metav1.Object{
-		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{entry("k", "v1", `{"f:spec":{"f:volumes":{"k:{\"name\":\"v\"}":{}}}}`)}}},
-		&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{entry("k", "v1", `{"f:spec":{"f:nodeName":{}}}`)}}},
+	volumes := []metav1.ManagedFieldsEntry{entry("k", "v1", `{"f:spec":{"f:volumes":{"k:{\"name\":\"v\"}":{}}}}`)}
+	placed := []metav1.ManagedFieldsEntry{entry("k", "v1", `{"f:spec":{"f:nodeName":{}}}`)}
+	untyped := &unstructured.Unstructured{Object: map[string]any{}}
+	untyped.SetManagedFields(placed)
+	for obj, kind := range map[metav1.Object]string{
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{ManagedFields: volumes}}:                  "Pod",
+		&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{ManagedFields: placed}}: "Pod",
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{ManagedFields: placed}}:                "Deployment", // A kind that the table lacks.
+		untyped: "Deployment",
 	} {
-		if allocated.Reduce(kinds["Pod"], obj); obj.GetManagedFields() != nil {
+		if allocated.Reduce(kinds[kind], obj); obj.GetManagedFields() != nil {
 			t.Errorf("%T: kept %v", obj, obj.GetManagedFields())
 		}
 	}

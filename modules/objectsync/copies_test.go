@@ -3,19 +3,14 @@
 package objectsync_test
 
 import (
-	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
 	networkingv1 "k8s.io/api/networking/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -71,7 +66,7 @@ func service(name string) *corev1.Service {
 }
 
 // What the API server of the hub has allocated stays there, and what somebody has chosen is copied; also after a Service was another
-// kind of Service, and after a claim is bound.
+// kind of Service, and after a claim or a Pod is bound.
 func TestCopies_Allocated(t *testing.T) {
 	t.Parallel()
 	hub, a := copiesHub(t)
@@ -120,6 +115,13 @@ func TestCopies_Allocated(t *testing.T) {
 	pod := corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "c", Image: "i"}}}
 	hub.Create(&batchv1.Job{ObjectMeta: meta("shop", "once", nil), Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: pod}}})
 	exists(a, &batchv1.Job{ObjectMeta: meta("shop", "once", nil)})
+	placed, there := &corev1.Pod{ObjectMeta: meta("shop", "placed", nil), Spec: pod}, &corev1.Pod{ObjectMeta: meta("shop", "placed", nil)}
+	hub.Create(placed)
+	exists(a, there)
+	testkit.Must(t, hub.Client().SubResource("binding").Create(t.Context(), placed, &corev1.Binding{Target: corev1.ObjectReference{Name: "of-the-hub"}}))
+	patch(t, &hub.Server, placed, `{"metadata":{"annotations":{"seen":"1"}}}`) // A copy with the node would be refused.
+	a.WaitFor(there, func() error { return unless(there.Annotations["seen"] == "1", there.Annotations) })
+	testkit.Equal(t, there.Spec.NodeName, "", "the node of the copy")
 }
 
 // unless returns nil if something is so, and otherwise what is.
@@ -232,98 +234,20 @@ func TestCopies_Status(t *testing.T) {
 	observe(copied.GetGeneration())
 	expect("observed again", original.GetGeneration())
 
-	refuseStatus(t, hub, original)
+	refuse(t, &hub.Server, admissionv1.Rule{
+		APIGroups: []string{"test.example.com"}, APIVersions: []string{"*"}, Resources: []string{"widgets/status"},
+	}, "false", func() error {
+		return hub.Client().Status().Patch(t.Context(), original.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"status":{"x":1}}`)), client.DryRunAll)
+	})
 	testkit.Must(t, a.Client().Status().Patch(t.Context(), copied, client.RawPatch(types.MergePatchType, []byte(`{"status":{"phase":"Refused"}}`))))
 	hasEventWith(t, hub, original, "Rejected", "the status of upstream Widget")
 	patch(t, &hub.Server, original, `{"spec":{"size":21}}`)
 	a.WaitFor(copied, func() error { return unless(sizeOf(copied) == 21, copied.Object["spec"]) })
 }
 
-func refuseStatus(t *testing.T, hub *hubtest.Hub, one *unstructured.Unstructured) {
-	t.Helper()
-	const name = "no-status-of-copies"
-	all := []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
-		Operations: []admissionv1.OperationType{admissionv1.Update},
-		Rule:       admissionv1.Rule{APIGroups: []string{"test.example.com"}, APIVersions: []string{"*"}, Resources: []string{"widgets/status"}},
-	}}}
-	hub.Create(&admissionv1.ValidatingAdmissionPolicy{ObjectMeta: meta("", name, nil), Spec: admissionv1.ValidatingAdmissionPolicySpec{
-		MatchConstraints: &admissionv1.MatchResources{ResourceRules: all}, Validations: []admissionv1.Validation{{Expression: "false"}},
-	}}, &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: meta("", name, nil), Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
-		PolicyName: name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
-	}})
-	hub.Eventually(func() error {
-		err := hub.Client().Status().Patch(t.Context(), one.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"status":{"x":1}}`)), client.DryRunAll)
-		return unless(apierrors.IsInvalid(err), err)
-	})
-}
-
 func sizeOf(widget *unstructured.Unstructured) int64 {
 	size, _, _ := unstructured.NestedInt64(widget.Object, "spec", "size")
 	return size
-}
-
-// Copies that have no Namespace are reported, with the name of the Cluster, also of originals with long names, and not all of them.
-func TestCopies_Events(t *testing.T) {
-	t.Parallel()
-	hub, _ := copiesHub(t)
-	const originals = 30
-	for i := range originals {
-		hub.Create(configMap("shop", fmt.Sprintf("%s-%d", strings.Repeat("n", 240), i), nil))
-	}
-	first := hasEventWith(t, hub, nil, "NamespaceMissing", "Cluster a: ")
-	if first.Related == nil || first.Related.Kind != "Cluster" || first.Related.Name != "a" {
-		t.Errorf("the event is related to %v", first.Related)
-	}
-	hasEventWith(t, hub, nil, "NamespaceMissing", "left out") // TestEvents_Take shows that no other follows.
-}
-
-func hasEventWith(t *testing.T, hub *hubtest.Hub, obj client.Object, reason, text string) (found eventsv1.Event) {
-	t.Helper()
-	hub.Eventually(func() error {
-		var all eventsv1.EventList
-		if err := hub.Client().List(t.Context(), &all); err != nil {
-			return err
-		}
-		var seen []string
-		for _, e := range all.Items {
-			if e.Reason == reason && strings.Contains(e.Note, text) && (obj == nil || e.Regarding.UID == obj.GetUID()) {
-				found = e
-				return nil
-			}
-			seen = append(seen, e.Reason+": "+e.Note)
-		}
-		return errors.New(strings.Join(seen, "; "))
-	})
-	return found
-}
-
-// A definition of an older version, in the remote or in the hub, is reported: the transport of the hub keeps the class of the refusal.
-func TestCopies_OlderSchema(t *testing.T) {
-	t.Parallel()
-	hub := restrictedHub(t, copies)
-	a := hub.Remote("a")
-	older, newer := fleettest.CRD(t, widgetKind, typedWidget), fleettest.CRD(t, widgetKind, typedWidget)
-	delete(older.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties, "users")
-	status := newer.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties
-	status["status"] = apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"phase": {Type: "string"}}}
-	a.InstallCRDs(older)
-	hub.InstallCRDs(newer)
-	hub.Create(namespace("tenant-a", nil))
-	a.Create(namespace("shop", nil))
-	original := widget("tenant-a")
-	hub.Create(original)
-	copied := widget("shop")
-	exists(a, copied)
-	patch(t, &hub.Server, original, `{"spec":{"users":[{"name":"alice"}]}}`)
-	hasEventWith(t, hub, original, "Rejected", "the schema of the kind lacks a field")
-	hasProblem(t, hub, "widgets", hubv1.SyncFieldNotDeclared)
-	body := []byte(`{"status":{"phase":"Done","more":"1"}}`)
-	testkit.Must(t, a.Client().Status().Patch(t.Context(), copied, client.RawPatch(types.MergePatchType, body)))
-	hasEventWith(t, hub, original, "StatusReduced", "Cluster a: ")
-	hub.WaitFor(original, func() error {
-		phase, _, _ := unstructured.NestedString(original.Object, "status", "phase")
-		return unless(phase == "Done", original.Object["status"])
-	})
 }
 
 // An original that was made again while the hub did not run, as from a backup, has another UID and its first generation: its copy is marked

@@ -4,6 +4,7 @@ package objectsync
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -140,10 +141,11 @@ func (e *entry) bring(ctx context.Context, found problems) error {
 	ensuring, cancel := context.WithTimeout(ctx, crdTimeout)
 	defer cancel()
 	err = syncer.EnsureCRD(ensuring, pair, e.GVK())
+	var refusal apierrors.APIStatus
 	switch {
 	case err == nil || ctx.Err() != nil:
 		return err
-	case apierrors.IsForbidden(err):
+	case errors.As(err, &refusal) && !apierrors.IsNotFound(err):
 		found[hubv1.SyncRejected] = "CustomResourceDefinition of " + e.Kind.Kind
 	default:
 		found[hubv1.SyncKindMissing] = e.Kind.Kind + " in " + inRemote

@@ -84,17 +84,26 @@ func TestEvents_Take(t *testing.T) {
 }
 
 // Of a remote whose copies change their status all the time, the status of each original is written once a second at most, that of all
-// five times a second after a moment, and each original has its turn. The first status of an original does not wait.
+// five times a second after a moment, and each original has its turn. The first status of an original does not wait, and the last one
+// of a few originals waits for two seconds at most.
 func TestSession_StatusWait(t *testing.T) {
 	t.Parallel()
-	const originals, seconds, hertz = 17, 60, 17
+	expectStatusWait(t, 17, time.Minute)
+	expectStatusWait(t, statusRate, 2*time.Second)
+}
+
+func expectStatusWait(t *testing.T, originals int, longest time.Duration) {
+	t.Helper()
+	const seconds, hertz = 60, 17
 	r := &reconciler[*corev1.ConfigMap]{memory: memory.New(), pair: &Pair{options: PairOptions{StatusLimiter: NewStatusLimiter()}}}
 	began, writes, last := time.Now(), make([]int, originals), make([]time.Time, originals)
 	for step := range seconds * hertz {
 		now := began.Add(time.Duration(step) * time.Second / hertz)
 		for i := range originals {
 			s := &Session[*corev1.ConfigMap]{of: r, key: types.NamespacedName{Name: strconv.Itoa(i)}}
-			if s.statusWait(now) > 0 {
+			if wait := s.statusWait(now); wait > longest {
+				t.Fatalf("of %d, original %d waits for %s", originals, i, wait)
+			} else if wait > 0 {
 				continue
 			}
 			if step > 0 && now.Sub(last[i]) < time.Second {

@@ -155,11 +155,13 @@ func TestTombstone_Declare_Definition(t *testing.T) {
 	expectDeclared(t, "with another definition", removed, false)
 }
 
-// The informer forgets tombstones of a certain age where nothing looks for them.
+// The informer forgets tombstones of a certain age where nothing looks for them, and not the newer one of an object that was deleted
+// again.
 func TestObjects_OldTombstones(t *testing.T) {
 	t.Parallel()
 	o := watch(t, offline(t), configMaps("x", All()))
 	o.graves.Add("old", Tombstone{}, -time.Second)
+	o.graves.Add("young", Tombstone{}, -time.Second)
 	o.graves.Add("young", Tombstone{}, gravesFor)
 	o.informer.purge(t.Context())
 	var kept []any

@@ -98,6 +98,30 @@ func TestDiscreet_Status(t *testing.T) {
 	}
 }
 
+// What only the message of an API server tells has a class, with the field, and the names and values of the message are gone.
+func TestDiscreet_Classes(t *testing.T) {
+	t.Parallel()
+	const patch = "failed to create typed patch object (default/SPOKEN; apps/v1, Kind=Deployment): "
+	for message, want := range map[string]metav1.StatusCause{
+		patch + ".spec.users: field not declared in schema": {Type: kubeconfig.CauseUndeclared, Field: ".spec.users"},
+		patch + "errors:\n  .spec.containers[name=\"c\"].env: duplicate entries for key [name=\"SPOKEN\"]": {
+			Type: "DuplicateEntries", Field: `.spec.containers[name="c"].env`,
+		},
+		"etcdserver: request is too large": {Type: "TooLargeForEtcd"},
+	} {
+		body, err := json.Marshal(metav1.Status{
+			TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: 500, Message: message,
+		})
+		must(t, err)
+		refusal := refused(t, 500, runtime.ContentTypeJSON, body)
+		var found apierrors.APIStatus
+		if !errors.As(refusal, &found) || strings.Contains(fmt.Sprintf("%+v", found.Status()), "SPOKEN") {
+			t.Fatalf("%s: got %v", message, refusal)
+		}
+		testkit.Equal(t, found.Status().Details, &metav1.StatusDetails{Causes: []metav1.StatusCause{want}}, message)
+	}
+}
+
 // A token of the server is kept if it is short and not part of a credential.
 func TestDiscreet_Tokens(t *testing.T) {
 	t.Parallel()

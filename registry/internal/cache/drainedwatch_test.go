@@ -12,8 +12,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/internal/testkit"
 )
@@ -84,6 +86,19 @@ func TestStreamedList(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// The end of a list is known in each form of an object: typed, of metadata, and as a map.
+func TestEndsList(t *testing.T) {
+	t.Parallel()
+	for _, obj := range []client.Object{&corev1.ConfigMap{}, &metav1.PartialObjectMetadata{}, &unstructured.Unstructured{Object: map[string]any{}}} {
+		for _, value := range []string{"", "true"} {
+			obj.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: value})
+			if got := endsList(watch.Event{Type: watch.Bookmark, Object: obj}); got != (value != "") {
+				t.Errorf("%T with %q ends the list: %t", obj, value, got)
+			}
+		}
 	}
 }
 

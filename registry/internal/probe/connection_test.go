@@ -115,6 +115,17 @@ func TestConnection_FaultsBehindALoadBalancer(t *testing.T) {
 	}
 }
 
+// Status 429 is no failure that counts, and only a refused credential needs no second one.
+func TestFail(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[int]machine.Probed{429: {Throttled: true}, 401: {Fatal: true}, 503: {}} {
+		var o machine.Probed
+		if fail(&o, &kubeconfig.StatusError{Code: code}); o.OK || o.Throttled != want.Throttled || o.Fatal != want.Fatal {
+			t.Errorf("%d: got %+v", code, o)
+		}
+	}
+}
+
 // Swap during a probe and the end of a Connection at any moment are safe.
 func TestConnection_SwapAndClose(t *testing.T) {
 	t.Parallel()
