@@ -29,7 +29,7 @@ MODULE  ?= .
 REMOTES ?= 200
 
 .DEFAULT_GOAL := help
-.PHONY: help build controlplane test test-examples test-all test-touched test-tunnel test-cost fuzz vuln test-config mutants e2e-kind bench bench-scale bench-table demo dist release test-release test-versions test-upgrade image push generate fmt lint verify
+.PHONY: help build controlplane test test-fleets test-examples test-all test-touched test-tunnel test-cost fuzz vuln test-config mutants e2e-kind bench bench-scale bench-table demo dist release test-release test-versions test-upgrade image push generate fmt lint verify
 
 help: ## Print this help.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -50,9 +50,10 @@ export SERVERS = go run ./e2e/servers $(COST)
 # The packages whose tests can start an API server, those that take longest first, since go test runs packages in the order of
 # its arguments. The race detector doubles what they cost: make test-all has it.
 LONGEST = ./cmd/hub ./registry ./modules/objectsync ./reconcilers/cluster ./cmd/hub/app ./hubtest ./reconcilers/guard ./reconcilers/syncer
-FLEET  := github.com/clusterfx/clusterfx/e2e/fleet
-FLEETS  = $(FLEET) $(shell go list -test -f '{{range .Deps}}{{if eq . "$(FLEET)"}}{{$$.ImportPath}}{{end}}{{end}}' ./... | sed -n 's/\.test$$//p')
-ALL     = $(shell go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...)
+OURS   := github.com/clusterfx/clusterfx
+# The packages with tests, with :fleet if these can start an API server. The first use lists them for all.
+TESTS   = $(eval TESTS := $(shell go list -test -f '{{.ImportPath}}{{range .Deps}}{{if eq . "$(OURS)/e2e/fleet"}}:fleet{{end}}{{end}}' ./... | sed -nE 's/\.test(:fleet)?$$/\1/p'))$(TESTS)
+FLEETS  = $(OURS)/e2e/fleet $(patsubst %:fleet,%,$(filter %:fleet,$(TESTS)))
 # How many packages are tested at once: tests with API servers wait a third of their time.
 AT_ONCE ?= 3
 
@@ -69,9 +70,12 @@ nested = @set -e; for m in $(filter-out .,$(CODE)); do \
 # What needs no API server runs first, with the race detector: a broken build or rule fails within three minutes.
 test: controlplane ## Show each promise once, at the lowest level that can (ten minutes): real API servers, without the slow tests.
 	go build ./...
-	@go test -short -race -vet=off -timeout $(TIMEOUT) $(filter-out $(FLEETS),$(ALL))
-	@tools/tested.sh "$(LONGEST) $(filter-out $(shell go list $(LONGEST)),$(FLEETS))" -short -p $(AT_ONCE) -timeout $(TIMEOUT)
-	$(call nested,-short -timeout $(TIMEOUT))
+	@go test -short -race -vet=off -timeout $(TIMEOUT) $(filter-out %:fleet $(FLEETS),$(TESTS))
+	@$(SERVERS) $(MAKE) --no-print-directory --jobs 2 SERVERS= test-fleets test-examples
+
+# With the pool of SERVERS, which the modules beside this one use, too.
+test-fleets:
+	@tools/tested.sh "$(LONGEST) $(filter-out $(LONGEST:./%=$(OURS)/%),$(FLEETS))" -short -p $(AT_ONCE) -timeout $(TIMEOUT)
 
 test-tunnel: controlplane ## Run the tests that use hubtest with remotes behind tunnels: hubtest, the modules, entities, objects of the hub.
 	HUBTEST_VIA=Tunnel $(SERVERS) go test -short -vet=off -count 1 -p 1 -timeout $(TIMEOUT) ./hubtest ./modules ./modules/objectsync ./reconcilers/entity/... ./registry/hubobjects

@@ -164,6 +164,13 @@ func TestApplyStatus_UndeclaredField(t *testing.T) {
 	must(t, b.up.Create(t.Context(), up))
 	eventually(t, func() error { return b.down.Get(t.Context(), client.ObjectKeyFromObject(down), down) })
 	must(t, b.down.Status().Patch(t.Context(), down, client.RawPatch(types.MergePatchType, []byte(`{"status":{"state":"Ready","more":"x"}}`))))
+	eventually(t, func() error { // A cache that is behind for a second would be a reason to write again.
+		known := widget(kind, b.upNS, nil)
+		if err := b.upHost.GetCache().Get(t.Context(), client.ObjectKeyFromObject(known), known); err != nil || known.Object["status"] != nil {
+			return err
+		}
+		return errors.New("the pair does not know the status of the original yet")
+	})
 	for size := range int64(10) { // Each edit is reconciled before the next one.
 		must(t, b.up.Patch(t.Context(), up, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"size":%d}}`, size+1))))
 		eventually(t, func() error {
@@ -180,9 +187,8 @@ func TestApplyStatus_UndeclaredField(t *testing.T) {
 	if state, _, _ := unstructured.NestedString(up.Object, "status", "state"); state != "Ready" {
 		t.Errorf("the status is %v", up.Object["status"])
 	}
-	if n := sum(t, metrics, "clusterfx_sync_writes_total", "up"); n != 2 { // of the finalizer and the status
-		t.Errorf("%v writes upstream", n)
-	}
+	// Of the finalizer and the status. Conflicts are possible as well: the cache may be behind for a moment.
+	testkit.Equal(t, sum(t, metrics, writesTotal, "up", "ok"), 2, "writes upstream")
 	b.expectEvent(t, "w", syncer.ReasonStatusReduced, "Widget")
 	if all := b.events(t, "w", syncer.ReasonContended); len(all) > 0 {
 		t.Errorf("got %v", all)

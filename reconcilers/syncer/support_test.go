@@ -146,6 +146,7 @@ func labelSelector(t *testing.T, text string) labels.Selector {
 	return s
 }
 
+// sum adds up what a counter has for these values of its labels.
 func sum(t *testing.T, from prometheus.Gatherer, name string, values ...string) float64 {
 	t.Helper()
 	families, err := from.Gather()
@@ -156,8 +157,10 @@ func sum(t *testing.T, from prometheus.Gatherer, name string, values ...string) 
 			continue
 		}
 		for _, m := range f.GetMetric() {
-			has := func(l *dto.LabelPair) bool { return slices.Contains(values, l.GetValue()) }
-			if len(values) == 0 || slices.ContainsFunc(m.GetLabel(), has) {
+			lacks := func(value string) bool {
+				return !slices.ContainsFunc(m.GetLabel(), func(l *dto.LabelPair) bool { return l.GetValue() == value })
+			}
+			if !slices.ContainsFunc(values, lacks) {
 				total += m.GetCounter().GetValue()
 			}
 		}

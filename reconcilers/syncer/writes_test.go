@@ -336,19 +336,17 @@ func TestSelect_ControlledBy(t *testing.T) {
 // names the field.
 func TestContended_ByTheAPIServer(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, nil)
-	var writes atomic.Int64
+	b, metrics := newBench(t, nil), prometheus.NewRegistry()
 	b.between = func(r *http.Request) {
 		if r.Method != http.MethodPatch || !strings.Contains(r.URL.Path, "/"+b.downNS+"/configmaps/a-x-") {
 			return
 		}
-		writes.Add(1)
 		body, err := io.ReadAll(r.Body)
 		testkit.NoError(t, err)
 		body = bytes.ReplaceAll(body, []byte(`"k":"1"`), []byte(`"k":"changed"`))
 		r.Body, r.GetBody, r.ContentLength = io.NopCloser(bytes.NewReader(body)), nil, int64(len(body))
 	}
-	b.begin(t, nil)
+	b.begin(t, func(o *syncer.PairOptions) { o.Metrics = metrics })
 	b.copies(t, syncer.Options[*corev1.ConfigMap]{})
 	b.run(t)
 	up := b.original("a", map[string]string{"k": "1"})
@@ -361,8 +359,15 @@ func TestContended_ByTheAPIServer(t *testing.T) {
 	}
 	// Somebody else who writes nothing new is no reason to write either.
 	down := b.copyOf("a")
+	eventually(t, func() error { // The pair knows what the API server has made of the last state.
+		if err := b.downHost.GetClient().Get(t.Context(), client.ObjectKeyFromObject(down), down); err != nil || down.Data["l"] == "edit-2" {
+			return err
+		}
+		return fmt.Errorf("the cache has %v", down.Data)
+	})
+	b.barrier(t, "before")
 	same := fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"namespace":%q},"data":{"k":"changed"}}`, down.Name, down.Namespace)
 	must(t, b.down.Patch(t.Context(), down, client.RawPatch(types.ApplyPatchType, []byte(same)), client.FieldOwner("somebody"), client.ForceOwnership))
 	b.barrier(t, "after") // Everything that is to be written for the original has been written.
-	testkit.Equal(t, writes.Load(), 4, "writes of the copy for 4 states of the original")
+	testkit.Equal(t, sum(t, metrics, writesTotal, "down", "ok"), 4+4, "writes for 4 states of the original, and of the copies of the barriers")
 }

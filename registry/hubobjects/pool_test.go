@@ -139,9 +139,12 @@ func TestPool_Namespaces(t *testing.T) {
 	l.cut(false)
 	o := watch(t, p, selected, "a")
 	expectNames(t, o, "n-1", "n-2")
-	if got := o.blind(time.Now()); got != "" {
-		t.Errorf("blind for %s", got)
-	}
+	eventually(t, func() error { // The watches begin after the lists.
+		if got := o.blind(time.Now()); got != "" {
+			return fmt.Errorf("blind for %s", got)
+		}
+		return nil
+	})
 }
 
 // The API server is not asked for objects of the hidden namespace, and one that sends them makes no difference.

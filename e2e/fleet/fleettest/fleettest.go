@@ -46,7 +46,9 @@ func NoLeaks(options ...goleak.Option) Check {
 		if os.Getenv(pool.Socket) != "" { // The servers of the run do not end with the tests of this binary, nor do connections to them.
 			options = append(options,
 				goleak.IgnoreAnyFunction("golang.org/x/net/http2.(*clientConnReadLoop).run"),
-				goleak.IgnoreAnyFunction("net/http.(*http2clientConnReadLoop).run"))
+				goleak.IgnoreAnyFunction("net/http.(*http2clientConnReadLoop).run"),
+				goleak.IgnoreAnyFunction("golang.org/x/net/http2.(*ClientConn).healthCheck"), // of a frozen server
+				goleak.IgnoreAnyFunction("net/http.(*http2ClientConn).healthCheck"))
 		}
 		return goleak.Find(options...)
 	}

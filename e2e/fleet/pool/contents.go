@@ -53,11 +53,7 @@ func newObject(o *metav1.PartialObjectMetadata) object {
 
 const parallel = 8
 
-func (s *server) contents(ctx context.Context) (contents, error) {
-	resources, err := s.resources()
-	if err != nil {
-		return nil, err
-	}
+func (s *server) contents(ctx context.Context, resources []schema.GroupVersionResource) (contents, error) {
 	found := contents{}
 	var mu sync.Mutex // protects found
 	listing, ctx := errgroup.WithContext(ctx)

@@ -56,7 +56,7 @@ func (p *Pool) Take(ctx context.Context, r Role) (*fleet.Cluster, error) {
 		s, name, wait := p.look(r)
 		switch {
 		case s != nil:
-			return s.cluster, nil
+			return s.cluster, s.cluster.Resume()
 		case wait == nil:
 			return p.start(ctx, name, r)
 		}
@@ -108,7 +108,7 @@ func (p *Pool) start(ctx context.Context, name string, r Role) (*fleet.Cluster, 
 	return c, nil
 }
 
-// GiveBack cleans a cluster, or ends it and returns the error.
+// GiveBack cleans and freezes a cluster, or ends it and returns the error.
 func (p *Pool) GiveBack(ctx context.Context, c *fleet.Cluster) error {
 	p.mu.Lock()
 	s, isLent := p.lent[c]
@@ -123,6 +123,9 @@ func (p *Pool) GiveBack(ctx context.Context, c *fleet.Cluster) error {
 	err := c.Resume() // A frozen server cannot be cleaned.
 	if err == nil {
 		err = s.clean(ctx)
+	}
+	if err == nil {
+		err = c.Pause() // An idle server uses a hundredth of a processor.
 	}
 	if err != nil {
 		s.http.CloseIdleConnections()

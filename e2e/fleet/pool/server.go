@@ -6,13 +6,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
@@ -31,11 +34,12 @@ type server struct {
 	admin     client.Client
 	objects   metadata.Interface
 	discovery *discovery.DiscoveryClient
-	fresh     contents // the contents before the first test
+	fresh     contents                             // the contents before the first test
+	usual     map[schema.GroupVersionResource]bool // the kinds of what tests have left behind
 }
 
 func newServer(ctx context.Context, c *fleet.Cluster, r Role) (*server, error) {
-	s := &server{cluster: c, role: r}
+	s := &server{cluster: c, role: r, usual: map[schema.GroupVersionResource]bool{}}
 	if err := s.connect(); err != nil {
 		return nil, fmt.Errorf("build the clients for %s: %w", c.Name(), err)
 	}
@@ -44,8 +48,10 @@ func newServer(ctx context.Context, c *fleet.Cluster, r Role) (*server, error) {
 			return nil, fmt.Errorf("prepare %s for a hub: %w", c.Name(), err)
 		}
 	}
-	var err error
-	s.fresh, err = s.contents(ctx)
+	all, err := s.resources()
+	if err == nil {
+		s.fresh, err = s.contents(ctx, all)
+	}
 	return s, err
 }
 
@@ -83,31 +89,49 @@ const (
 	cleanPeriod = 30 * time.Millisecond
 )
 
-// clean returns nil when the server has exactly its first contents. After an error it cannot be used.
+// clean returns nil when the server has exactly its first contents. After an error it cannot be used. It looks for objects
+// of the usual kinds until there are none, and then of all, since it takes a hundred requests to list all.
 func (s *server) clean(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, cleanTimeout, fmt.Errorf("it is not clean after %s", cleanTimeout))
 	defer cancel()
 	ticker := time.NewTicker(cleanPeriod)
 	defer ticker.Stop()
 	var left contents
-	for {
-		now, err := s.contents(ctx)
+	for isWhole := len(s.usual) == 0; ; <-ticker.C {
+		now, err := s.left(ctx, isWhole)
 		switch {
 		case ctx.Err() != nil:
 			return fmt.Errorf("%w: there is %s still", context.Cause(ctx), left)
 		case err != nil:
-			return fmt.Errorf("list its contents: %w", err)
-		}
-		if err := now.damage(s.fresh); err != nil {
 			return err
-		}
-		left = now.added(s.fresh)
-		if len(left) == 0 {
+		case len(now) == 0 && isWhole:
 			return nil
+		}
+		left, isWhole = now, len(now) == 0
+		for key := range left {
+			s.usual[key.GroupVersionResource] = true
 		}
 		if err := s.remove(ctx, left); err != nil {
 			return fmt.Errorf("remove %s: %w", left, err)
 		}
-		<-ticker.C
 	}
+}
+
+// left lists what tests have left behind, of the usual kinds or of all.
+func (s *server) left(ctx context.Context, isWhole bool) (contents, error) {
+	resources := slices.Collect(maps.Keys(s.usual))
+	if isWhole {
+		var err error
+		if resources, err = s.resources(); err != nil {
+			return nil, err
+		}
+	}
+	now, err := s.contents(ctx, resources)
+	if err != nil {
+		return nil, fmt.Errorf("list its contents: %w", err)
+	}
+	if isWhole {
+		err = now.damage(s.fresh)
+	}
+	return now.added(s.fresh), err
 }

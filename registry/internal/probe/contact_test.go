@@ -230,10 +230,19 @@ func TestConnection_HurriesOnce(t *testing.T) {
 	defer c.Close()
 	expectNext(t, outcomes, time.Minute, func(o machine.Probed) bool { return o.OK })
 	versions := server.count("/version")
-	server.change(func(s *apiServer) { s.known = http.StatusServiceUnavailable })
-	for range 4 {
+	server.change(func(s *apiServer) {
+		s.known, s.opened = http.StatusServiceUnavailable, func(path string) {
+			if path == identityPath { // The others are beside it, and would be cancelled by an early failure.
+				server.waitFor(t, "/version", versions+1)
+			}
+		}
+	})
+	server.CloseClientConnections()
+	expectNext(t, outcomes, time.Minute, func(o machine.Probed) bool { return !o.OK })
+	for range 3 {
 		server.CloseClientConnections()
-		expectNext(t, outcomes, time.Minute, func(o machine.Probed) bool { return !o.OK })
+		server.waitFor(t, "/version", versions+1)
+		server.waitFor(t, identityPath, server.count(identityPath)+1)
 	}
 	if got := server.count("/version") - versions; got != 1 {
 		t.Errorf("got %d requests for the version in the outage, want 1", got)

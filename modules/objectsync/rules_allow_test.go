@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package rules_test
+package objectsync_test
 
 import (
 	"errors"

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package writegate
+package tests
 
 import (
 	"context"
 	"errors"
 	"net/http"
-	"os"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,39 +22,34 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/internal/testkit"
+	"github.com/clusterfx/clusterfx/internal/writegate"
 )
-
-func TestMain(m *testing.M) { os.Exit(fleettest.Main(m, fleettest.NoLeaks())) }
-
-var must = testkit.Must
-
-const namespace = metav1.NamespaceDefault
 
 var errShut = errors.New("this process may not write")
 
 // A closed gate lets reads and reviews of the own permissions pass, and answers events as an API server that refuses them.
-func TestGate(t *testing.T) {
+func TestWriteGate(t *testing.T) {
 	t.Parallel()
 	server := fleettest.Cluster(t, "hub")
 	open, closed := guarded(t, server, func() error { return nil }), guarded(t, server, func() error { return errShut })
 
 	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "guard-"}}
-	_, err := closed.CoreV1().ConfigMaps(namespace).Create(t.Context(), config, metav1.CreateOptions{})
+	_, err := closed.CoreV1().ConfigMaps(metav1.NamespaceDefault).Create(t.Context(), config, metav1.CreateOptions{})
 	testkit.ErrorIs(t, err, errShut, "a create")
 	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, "UNHEARD-OF"} {
-		err := closed.CoreV1().RESTClient().Verb(method).Namespace(namespace).Resource("configmaps").Name("any").Do(t.Context()).Error()
+		err := closed.CoreV1().RESTClient().Verb(method).Namespace(metav1.NamespaceDefault).Resource("configmaps").Name("any").Do(t.Context()).Error()
 		if !errors.Is(err, errShut) {
 			t.Errorf("%s returns %v, want the error of the gate", method, err)
 		}
 	}
-	_, err = closed.EventsV1().Events(namespace).Create(t.Context(), &eventsv1.Event{}, metav1.CreateOptions{})
+	_, err = closed.EventsV1().Events(metav1.NamespaceDefault).Create(t.Context(), &eventsv1.Event{}, metav1.CreateOptions{})
 	if !apierrors.IsForbidden(err) {
 		t.Errorf("the creation of an event returns %v, want Forbidden", err)
 	}
-	_, err = closed.CoreV1().ConfigMaps(namespace).List(t.Context(), metav1.ListOptions{})
+	_, err = closed.CoreV1().ConfigMaps(metav1.NamespaceDefault).List(t.Context(), metav1.ListOptions{})
 	must(t, err)
 	expectReviewsOnly(t, closed)
-	_, err = open.CoreV1().ConfigMaps(namespace).Create(t.Context(), config, metav1.CreateOptions{})
+	_, err = open.CoreV1().ConfigMaps(metav1.NamespaceDefault).Create(t.Context(), config, metav1.CreateOptions{})
 	must(t, err)
 }
 
@@ -73,7 +67,7 @@ func expectReviewsOnly(t *testing.T, closed kubernetes.Interface) {
 		t.Errorf("the access review has no result: %+v", access.Status)
 	}
 	rules, err := v1.SelfSubjectRulesReviews().Create(t.Context(), &authorizationv1.SelfSubjectRulesReview{
-		Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace},
+		Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: metav1.NamespaceDefault},
 	}, metav1.CreateOptions{})
 	must(t, err)
 	if len(rules.Status.ResourceRules) == 0 {
@@ -99,7 +93,7 @@ func expectReviewsOnly(t *testing.T, closed kubernetes.Interface) {
 func guarded(t *testing.T, c *fleet.Cluster, check func() error) kubernetes.Interface {
 	t.Helper()
 	config := c.Config()
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &Gate{Next: next, Check: check} })
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &writegate.Gate{Next: next, Check: check} })
 	httpClient, err := rest.HTTPClientFor(config)
 	must(t, err)
 	t.Cleanup(func() { utilnet.CloseIdleConnectionsFor(httpClient.Transport) })
@@ -114,11 +108,11 @@ func (f sent) RoundTrip(*http.Request) (*http.Response, error) { return f() }
 
 // A write is counted before the gate is asked, until it is refused or has a response. One that has no response, or that of a gateway,
 // counts for a time, since it may be on its way. A read is not counted.
-func TestGate_Count(t *testing.T) {
+func TestWriteGate_Count(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := 0
-		g := &Gate{Count: func() func() {
+		g := &writegate.Gate{Count: func() func() {
 			n++
 			return func() { n-- }
 		}}
@@ -151,7 +145,7 @@ func TestGate_Count(t *testing.T) {
 				must(t, response.Body.Close())
 			}
 			testkit.Equal(t, n, c.counts, "writes after", name)
-			<-time.After(onItsWay + time.Second)
+			<-time.After(time.Hour)
 			testkit.Equal(t, n, 0, "writes a while after", name)
 		}
 	})

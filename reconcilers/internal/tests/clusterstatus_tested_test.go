@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package clusterstatus
+package tests
 
 import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/reconcilers/clusterstatus"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -25,13 +27,14 @@ func TestStatus_versionUntested(t *testing.T) {
 		running := state.Condition{Status: metav1.ConditionTrue, Reason: hubv1.ReasonRunning}
 		identity := state.Condition{Status: metav1.ConditionTrue, Reason: hubv1.ReasonSameCluster}
 		info := registry.Status{Reachable: reachable, Identity: identity, App: running, Version: version, State: state.StateReady}
-		valid := Credentials{Valid: state.Condition{Status: metav1.ConditionTrue, Reason: hubv1.ReasonValid}}
-		s := stepsOf(&hubv1.Cluster{}, valid, info)
-		if s.reachable.Reason != want || s.reachable.Status != metav1.ConditionTrue || s.ready().Status != metav1.ConditionTrue {
-			t.Errorf("%q: Reachable is %+v and Ready %+v, want %s", version, s.reachable, s.ready(), want)
+		valid := clusterstatus.Credentials{Valid: state.Condition{Status: metav1.ConditionTrue, Reason: hubv1.ReasonValid}}
+		all := clusterstatus.Of(&hubv1.Cluster{}, valid, info).Conditions
+		found := meta.FindStatusCondition(all, hubv1.ConditionReachable)
+		if found.Reason != want || found.Status != metav1.ConditionTrue || !meta.IsStatusConditionTrue(all, hubv1.ConditionReady) {
+			t.Errorf("%q: the conditions are %+v, want %s", version, all, want)
 		}
-		if want == hubv1.ReasonVersionUntested && !strings.Contains(s.reachable.Message, "1.30 to 1.37") {
-			t.Errorf("%q: the message %q has no range", version, s.reachable.Message)
+		if want == hubv1.ReasonVersionUntested && !strings.Contains(found.Message, "1.30 to 1.37") {
+			t.Errorf("%q: the message %q has no range", version, found.Message)
 		}
 	}
 }
