@@ -31,6 +31,7 @@ type subject struct {
 	transport *kubeconfig.Transport
 	recorders []*recorder
 	repeated  time.Time // when its controllers began to do everything again
+	lost      bool      // a finding says why its app does not run
 }
 
 // choose reads the Clusters of the sample and their Secrets, and leaves out those that cannot be rehearsed.

@@ -241,6 +241,7 @@ func TestRehearse_ExitStatus(t *testing.T) {
 	}
 	code, out, problems := a.execute(t, []registry.Module{writer()}, "rehearse", "--max=1", "--quiet=1s", "--allow-cidr=127.0.0.0/8", "--trust-observe", "-o", "json")
 	var report rehearse.Report
+	hoards := module("hoards", func(ctx context.Context, p registry.Remote) error { return p.Client.List(ctx, &corev1.ConfigMapList{}) })
 	must(t, json.Unmarshal([]byte(out), &report))
 	testkit.Equal(t, code, int(rehearse.Differs), problems)
 	testkit.Equal(t, len(report.Changes), 2, "changes")
@@ -250,6 +251,7 @@ func TestRehearse_ExitStatus(t *testing.T) {
 	t.Run("interrupted", a.expectInterrupted)
 	t.Run("deregistered", a.expectDeregistered)
 }
+		{hoards, []string{"--trust-observe", "--max-objects-per-cluster=100"}, rehearse.Unknown, "oslo: OverBudget: module \"hoards\": the cache would hold more than 100 objects"},
 
 // The command deregister removes the account of rehearsals with all that belongs to it, and its policy last.
 func (a *audited) expectDeregistered(t *testing.T) {

@@ -23,6 +23,7 @@ const (
 	NeverTheSame Class = "NeverTheSame" // each write differs from the one before
 	Stopped      Class = "Stopped"      // there are too many writes
 	NotAtRest    Class = "NotAtRest"    // an app went on until the end
+	OverBudget   Class = "OverBudget"   // the cache of an app exceeds its budget
 	NotRunning   Class = "NotRunning"   // an app, a module, a hub part or a rule of sync does not run
 	NotRehearsed Class = "NotRehearsed" // a module or a Cluster was left out
 	NotHeld      Class = "NotHeld"      // the remote would let the account write

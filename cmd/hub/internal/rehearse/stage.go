@@ -36,7 +36,7 @@ func (r *rehearsal) play(ctx context.Context, remotes *registry.Registry) {
 	apps := []*subject{r.hubParts}
 	for _, s := range r.clusters {
 		if err := remotes.Ensure(registry.ClusterName(s.name), s.desired); err != nil {
-			r.find(Finding{Cluster: s.name, Class: NotRunning, Detail: err.Error()})
+			r.lose(s, NotRunning, err.Error())
 			continue
 		}
 		apps = append(apps, s)
@@ -68,11 +68,13 @@ func (r *rehearsal) play(ctx context.Context, remotes *registry.Registry) {
 // isOver reports whether an app is at rest, or never will be.
 func (r *rehearsal) isOver(s *subject, remotes *registry.Registry) bool {
 	name := registry.ClusterName(s.name)
-	runs, failed := isRunning(s.name, remotes)
+	runs, class, why := isRunning(s.name, remotes)
 	latest := s.latest()
 	switch {
-	case failed != "":
-		r.find(Finding{Cluster: s.name, Class: NotRunning, Detail: failed})
+	case s.lost:
+		return true
+	case why != "":
+		r.lose(s, class, why)
 		return true
 	case !runs || remotes.Rounds(name).Left > 0:
 		return false
@@ -90,18 +92,27 @@ func (r *rehearsal) isOver(s *subject, remotes *registry.Registry) bool {
 	return false
 }
 
+// lose finds why the app of a Cluster does not run, and will not.
+func (r *rehearsal) lose(s *subject, class Class, why string) {
+	s.lost = true
+	r.find(Finding{Cluster: s.name, Class: class, Detail: why})
+}
+
 // isRunning reports whether an app runs, or why it never will.
-func isRunning(name string, remotes *registry.Registry) (runs bool, failed string) {
+func isRunning(name string, remotes *registry.Registry) (runs bool, class Class, why string) {
 	if name == "" {
 		return !slices.ContainsFunc(remotes.HubParts(), func(part state.HubPartStatus) bool {
 			return part.State == state.ModuleStarting || part.State == state.ModuleFailed && part.Restarts < failures
-		}), ""
+		}), "", ""
 	}
 	info, _ := remotes.Status(registry.ClusterName(name))
-	if info.State == state.StateFailed && info.Restarts >= failures || info.State == state.StatePaused {
-		return false, info.Reason + ": " + info.Message
+	switch {
+	case info.Reason == state.ReasonOverBudget:
+		return false, OverBudget, info.Message
+	case info.State == state.StateFailed && info.Restarts >= failures, info.State == state.StatePaused:
+		return false, NotRunning, info.Reason + ": " + info.Message
 	}
-	return info.State == state.StateReady, ""
+	return info.State == state.StateReady, "", ""
 }
 
 func (s *subject) latest() (latest time.Time) {
@@ -116,17 +127,17 @@ func (s *subject) latest() (latest time.Time) {
 }
 
 func (r *rehearsal) unfinished(s *subject, remotes *registry.Registry) {
-	runs, _ := isRunning(s.name, remotes)
+	if runs, _, _ := isRunning(s.name, remotes); !runs {
+		info, _ := remotes.Status(registry.ClusterName(s.name))
+		r.lose(s, NotRunning, "it was not ready in time: "+info.Reason+" "+info.Message)
+		return
+	}
 	f := Finding{Cluster: s.name, Class: NotAtRest, Detail: "it wrote something new until the end"}
 	if rounds := remotes.Rounds(registry.ClusterName(s.name)); rounds.Left > 0 {
 		f.Detail = "not everything was reconciled twice"
 		if rounds.Working > 0 {
 			f.Detail = "a reconcile did not return, or " + f.Detail
 		}
-	}
-	if !runs {
-		info, _ := remotes.Status(registry.ClusterName(s.name))
-		f.Class, f.Detail = NotRunning, "it was not ready in time: "+info.Reason+" "+info.Message
 	}
 	r.find(f)
 }
@@ -135,7 +146,7 @@ func (r *rehearsal) unfinished(s *subject, remotes *registry.Registry) {
 func (r *rehearsal) isHeld(ctx context.Context, remotes *registry.Registry) bool {
 	for s, why := range r.unheld(ctx) {
 		if errors.Is(why, ErrNotHeld) {
-			r.find(Finding{Cluster: s.name, Class: NotHeld, Detail: why.Error()})
+			r.lose(s, NotHeld, why.Error())
 			s.desired.Paused = true
 			_ = remotes.Ensure(registry.ClusterName(s.name), s.desired) // It fails only at the end.
 		}
@@ -209,15 +220,14 @@ func (r *rehearsal) finish(ctx context.Context, remotes *registry.Registry, repo
 	r.holdsOf(report.Changes, remotes)
 }
 
-// notRunning finds modules that do not run here and do in the running hub, and hub parts that do not run.
+// notRunning finds modules and hub parts that do not run, but for those of an app that does not.
 func (r *rehearsal) notRunning(remotes *registry.Registry) {
 	for _, s := range r.clusters {
 		info, _ := remotes.Status(registry.ClusterName(s.name))
 		for _, m := range info.Modules {
-			if m.State == state.ModuleRunning {
-				continue
+			if m.State != state.ModuleRunning && !s.lost {
+				r.find(Finding{Cluster: s.name, Module: m.Name, Class: NotRunning, Detail: fmt.Sprintf("%s: %s %s", m.State, m.Reason, m.Message)})
 			}
-			r.find(Finding{Cluster: s.name, Module: m.Name, Class: NotRunning, Detail: fmt.Sprintf("%s: %s %s", m.State, m.Reason, m.Message)})
 		}
 	}
 	for _, part := range remotes.HubParts() {
