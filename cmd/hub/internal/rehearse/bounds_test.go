@@ -95,6 +95,30 @@ func TestRecorder_Refusals(t *testing.T) {
 	}, "findings")
 }
 
+// An account that may list an object needs no permission to get it. With neither, what would change is not known.
+func TestRecorder_MayNotGet(t *testing.T) {
+	t.Parallel()
+	for list, want := range map[string]Action{
+		`{"kind":"ConfigMapList","items":[{"metadata":{"name":"one","resourceVersion":"0"},"data":{"n":"1"}}]}`: Update,
+		`{"kind":"ConfigMapList","items":[]}`: Create,
+		``:                                    Request,
+	} {
+		by := answers(func(r *http.Request) (*http.Response, error) {
+			switch isList := r.URL.Query().Get("fieldSelector") == "metadata.name=one"; {
+			case r.Method == http.MethodPatch:
+				return api(r)
+			case isList && list != "":
+				return answer{status: http.StatusOK, body: []byte(list)}.response(r), nil
+			}
+			return answer{status: http.StatusForbidden}.response(r), nil
+		})
+		rec := newRecorder("oslo", false, by)
+		send(t, rec.over(by), http.MethodPatch, "/one", `{}`)
+		testkit.Equal(t, rec.effective(t.Context())[0].Action, want, list)
+		testkit.Equal(t, len(rec.findings) == 0, want != Request, "a finding says so")
+	}
+}
+
 // A report has at most 8 MiB, and says how much it leaves out.
 func TestReport_Bounds(t *testing.T) {
 	t.Parallel()

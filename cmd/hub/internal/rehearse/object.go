@@ -44,6 +44,7 @@ type write struct {
 	print  string  // what it asks for
 	url    url.URL // of the object, or of a subresource that can be read; without a path for a collection or a generated name
 	before map[string]any
+	blind  bool // before is not known
 }
 
 // object is what was asked for a key.
@@ -180,7 +181,7 @@ func (rec *recorder) answered(w *write, a answer) {
 		o.deleted = a.names()
 	case w.deletes:
 		o.deleted = []string{w.info.Name}
-	case !isObject || w.before != nil && after["kind"] != w.before["kind"]:
+	case w.blind || !isObject || w.before != nil && after["kind"] != w.before["kind"]:
 		o.other = true
 	default:
 		o.want(w, after)

@@ -9,11 +9,13 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"path"
 	"strings"
 	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/clusterfx/clusterfx/internal/requestinfo"
 	"github.com/clusterfx/clusterfx/reconcilers/observe"
@@ -88,7 +90,8 @@ func (w *recording) write(r *http.Request, info requestinfo.Info) (*http.Respons
 		if err != nil {
 			return nil, err
 		}
-		if one.before, _ = found.object(); found.status == http.StatusForbidden {
+		one.before, _ = found.object()
+		if one.blind = found.status == http.StatusForbidden; one.blind {
 			w.note(one.finding(Errors, "the account may not read it, so the difference is not known"))
 		}
 	}
@@ -107,7 +110,8 @@ func (w *recording) write(r *http.Request, info requestinfo.Info) (*http.Respons
 	return got.response(r), nil
 }
 
-// look reads an object as the sender of the header: in the hub, credentials are no part of the transport.
+// look reads an object as the sender of the header: in the hub, credentials are no part of the transport. A module that has a cache may
+// list objects, and often not get them.
 func look(ctx context.Context, by http.RoundTripper, at url.URL, header http.Header) (answer, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), http.NoBody)
 	if err != nil {
@@ -116,7 +120,23 @@ func look(ctx context.Context, by http.RoundTripper, at url.URL, header http.Hea
 	r.Header = header.Clone()
 	r.Header.Del("Content-Type")
 	r.Header.Set("Accept", "application/json")
-	return ask(by, r)
+	got, err := ask(by, r)
+	if err != nil || got.status != http.StatusForbidden {
+		return got, err
+	}
+	folder, name := path.Split(at.Path)
+	r.URL.Path, r.URL.RawQuery = strings.TrimSuffix(folder, "/"), url.Values{"fieldSelector": {"metadata.name=" + name}}.Encode()
+	listed, err := ask(by, r)
+	var list unstructured.UnstructuredList
+	switch {
+	case err != nil || listed.status != http.StatusOK || list.UnmarshalJSON(listed.body) != nil:
+	case len(list.Items) == 0:
+		got.status = http.StatusNotFound
+	default:
+		got.status = http.StatusOK
+		got.body, err = list.Items[0].MarshalJSON()
+	}
+	return got, err
 }
 
 // maxBody is larger than any object, and than the answer of most deletes of collections.
