@@ -16,6 +16,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/kubernetes"
@@ -130,6 +131,7 @@ func raw(ctx context.Context, p registry.Remote) error {
 	_ = core.Pods("default").Bind(ctx, &corev1.Binding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}, Target: corev1.ObjectReference{Kind: "Node", Name: "n1"},
 	}, metav1.CreateOptions{})
+	_ = core.ConfigMaps("default").Delete(ctx, "many-1", metav1.DeleteOptions{})
 	_, _ = core.ServiceAccounts("default").CreateToken(ctx, "default", nil, metav1.CreateOptions{})
 	_ = core.RESTClient().Post().AbsPath("/api/v1/namespaces/default/pods/web/exec").Do(ctx).Error()
 	_ = core.RESTClient().Get().AbsPath("/api/v1/nodes/n1/proxy/run").Do(ctx).Error()
@@ -140,6 +142,16 @@ func raw(ctx context.Context, p registry.Remote) error {
 	pod.Status.Message = "changed"
 	_, err = core.Pods("default").UpdateStatus(ctx, pod, metav1.UpdateOptions{})
 	return err
+}
+
+// rawRules are the permissions of raw.
+func rawRules() []rbacv1.PolicyRule {
+	core := []string{""}
+	return []rbacv1.PolicyRule{
+		{APIGroups: core, Resources: []string{"configmaps"}, Verbs: []string{"delete"}},
+		{APIGroups: core, Resources: []string{"pods/eviction", "pods/binding"}, Verbs: []string{"create"}},
+		{APIGroups: core, Resources: []string{"pods/status"}, Verbs: []string{"update"}},
+	}
 }
 
 func (a *audited) fill(t *testing.T, names ...string) {

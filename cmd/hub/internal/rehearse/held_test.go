@@ -5,15 +5,22 @@ package rehearse_test
 import (
 	"context"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -47,14 +54,14 @@ func TestRun_HeldByPolicy(t *testing.T) {
 	t.Parallel()
 	a := newAudited(t, "oslo")
 	a.fill(t, "oslo")
-	o := a.register(t, "", writer(), a.unruly(t))
+	o := a.register(t, "", writer(), module("raw", raw, rawRules()...))
 	a.expectHeld(t, as(t, a.remotes[0], "kube-system", "clusterfx-oslo-rehearsal"))
 	report := run(t, o)
 	testkit.Equal(t, changes(report, "writer"), []string{
 		"oslo: create configmaps default/report-oslo", "oslo: change configmaps default/settings data.size=\"1\"->\"3\"",
 	}, "changes")
 	a.expectNoWrite(t)
-	a.expectUnruly(t)
+	a.expectHeldAlone(t, o)
 
 	asAdmin := o
 	asAdmin.Hub.Config = a.hub.Config()
@@ -75,49 +82,63 @@ func TestRun_HeldByPolicy(t *testing.T) {
 	}
 }
 
-// unruly is a module as in a hub whose observe mode was switched off: it writes past all clients that the hub gives it.
-func (a *audited) unruly(t *testing.T) registry.Module {
+// expectHeldAlone switches observe mode off, as if the program had an error: on the way to each API server a dry run becomes a write,
+// but for the account's patches of itself. The policies alone hold all of it.
+func (a *audited) expectHeldAlone(t *testing.T, o rehearse.Options) {
 	t.Helper()
-	return module("unruly", func(ctx context.Context, _ registry.Remote) error {
-		for of, account := range map[*fleet.Cluster][2]string{
-			a.hub: {roles.RehearsalNamespace, roles.RehearsalAccount}, a.remotes[0]: {"kube-system", "clusterfx-oslo-rehearsal"},
-		} {
-			config := as(t, of, account[0], account[1])
-			config.UserAgent = unruly
-			clients, err := kubernetes.NewForConfig(config)
-			if err != nil {
-				return err
-			}
-			_, err = clients.CoreV1().ConfigMaps("default").Create(ctx, configMap("unruly", nil), metav1.CreateOptions{})
-			if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
-				return fmt.Errorf("%w in %s: %w", errNotRefused, of.Name(), err)
-			}
-		}
-		return nil
-	}, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create"}})
-}
-
-const unruly = "unruly"
-
-// expectUnruly fails unless the policies have refused all of its writes.
-func (a *audited) expectUnruly(t *testing.T) {
-	t.Helper()
+	hub, secret := a.client["hub"], &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: roles.RehearsalNamespace, Name: "oslo"}}
+	must(t, hub.Get(t.Context(), client.ObjectKeyFromObject(secret), secret))
+	server, authority := wet(t, a.remotes[0])
+	secret.Data["server"], secret.Data["ca.crt"] = []byte(server), authority
+	must(t, hub.Update(t.Context(), secret))
+	o.Hub.Config = rest.CopyConfig(o.Hub.Config)
+	o.Hub.Config.Host, o.Hub.Config.CAData = wet(t, a.hub)
+	before, begin := a.objects(t), time.Now()
+	report := run(t, o)
+	testkit.Equal(t, len(report.Changes), 0, "changes")
+	testkit.Equal(t, a.objects(t), before, "the objects of the clusters")
 	for _, c := range append(a.remotes, a.hub) {
-		events, err := c.AuditEvents(fleet.ByAgent(unruly))
+		events, err := c.AuditEvents(fleet.ByAgent("clusterfx/rehearsal"), fleet.Since(begin), fleet.AuditEvent.Writes)
 		must(t, err)
-		tried := 0
+		refused := 0
 		for _, e := range events {
-			if !e.Writes() {
-				continue
-			}
-			if tried++; e.Response.Code != 403 && e.Response.Code != 422 {
+			switch isReview, code := strings.HasSuffix(e.Object.Resource, "reviews"), e.Response.Code; {
+			case code == http.StatusForbidden, code == http.StatusUnprocessableEntity:
+				refused++
+			case !isReview:
 				t.Errorf("%s: %s", c.Name(), e)
 			}
 		}
-		if tried == 0 {
-			t.Errorf("%s: the module has tried nothing", c.Name())
+		t.Logf("%s refuses %d writes", c.Name(), refused)
+		if refused == 0 {
+			t.Errorf("%s: nothing was tried", c.Name())
 		}
 	}
+}
+
+// wet returns the address and the authority of a proxy to an API server that makes each dry run a write, but for ServiceAccounts.
+func wet(t *testing.T, c *fleet.Cluster) (address string, authority []byte) {
+	t.Helper()
+	target, err := url.Parse(c.Server())
+	must(t, err)
+	quiet := log.New(io.Discard, "", 0)
+	server := httptest.NewUnstartedServer(&httputil.ReverseProxy{
+		Transport: transportOf(t, rest.AnonymousClientConfig(c.Config())), ErrorLog: quiet,
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(target)
+			if query := r.Out.URL.Query(); !strings.Contains(r.In.URL.Path, "/serviceaccounts/") {
+				query.Del("dryRun")
+				r.Out.URL.RawQuery = query.Encode()
+			}
+			if r.Out.Method == http.MethodDelete { // Its body has the options, too.
+				r.Out.Body, r.Out.ContentLength = http.NoBody, 0
+			}
+		},
+	})
+	server.Config.ErrorLog = quiet
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	return server.URL, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 }
 
 func kubeconfigOf(t *testing.T, c *rest.Config) []byte {
@@ -133,7 +154,6 @@ func kubeconfigOf(t *testing.T, c *rest.Config) []byte {
 
 var (
 	errStillHeld  = errors.New("the policy is still in force")
-	errNotRefused = errors.New("a write was not refused")
 	errNotAllowed = errors.New("the account has no permissions")
 	errNotCounted = errors.New("the Pod is not counted")
 )
@@ -221,6 +241,7 @@ func TestRehearse_ExitStatus(t *testing.T) {
 		<-ctx.Done()
 		return nil
 	})
+	hoards := module("hoards", func(ctx context.Context, p registry.Remote) error { return p.Client.List(ctx, &corev1.ConfigMapList{}) })
 	for _, row := range []struct {
 		module registry.Module
 		args   []string
@@ -230,6 +251,7 @@ func TestRehearse_ExitStatus(t *testing.T) {
 		{rests, []string{"--trust-observe"}, rehearse.Agrees, "nothing would change"},
 		{writer(), []string{"--trust-observe"}, rehearse.Differs, "It differs: 2 changes"},
 		{hangs, []string{"--trust-observe", "--for=3s"}, rehearse.Unknown, "could not be told"},
+		{hoards, []string{"--trust-observe", "--max-objects-per-cluster=100"}, rehearse.Unknown, "oslo: OverBudget: module \"hoards\": the cache would hold more than 100 objects"},
 		{rests, nil, rehearse.Unknown, "may get the Secrets of the hub"},
 	} {
 		args := append([]string{"rehearse", "-l", "name=oslo", "--quiet=1s", "--allow-cidr=127.0.0.0/8"}, row.args...)
@@ -241,7 +263,6 @@ func TestRehearse_ExitStatus(t *testing.T) {
 	}
 	code, out, problems := a.execute(t, []registry.Module{writer()}, "rehearse", "--max=1", "--quiet=1s", "--allow-cidr=127.0.0.0/8", "--trust-observe", "-o", "json")
 	var report rehearse.Report
-	hoards := module("hoards", func(ctx context.Context, p registry.Remote) error { return p.Client.List(ctx, &corev1.ConfigMapList{}) })
 	must(t, json.Unmarshal([]byte(out), &report))
 	testkit.Equal(t, code, int(rehearse.Differs), problems)
 	testkit.Equal(t, len(report.Changes), 2, "changes")
@@ -251,7 +272,6 @@ func TestRehearse_ExitStatus(t *testing.T) {
 	t.Run("interrupted", a.expectInterrupted)
 	t.Run("deregistered", a.expectDeregistered)
 }
-		{hoards, []string{"--trust-observe", "--max-objects-per-cluster=100"}, rehearse.Unknown, "oslo: OverBudget: module \"hoards\": the cache would hold more than 100 objects"},
 
 // The command deregister removes the account of rehearsals with all that belongs to it, and its policy last.
 func (a *audited) expectDeregistered(t *testing.T) {

@@ -102,7 +102,7 @@ func (a *audited) expectWithdrawn(t *testing.T) {
 func (a *audited) objects(t *testing.T) (all []string) {
 	t.Helper()
 	for _, name := range []string{"hub", "oslo"} {
-		for _, list := range []client.ObjectList{&corev1.ConfigMapList{}, &corev1.SecretList{}, &corev1.ServiceAccountList{}, &corev1.EventList{}} {
+		for _, list := range []client.ObjectList{&corev1.ConfigMapList{}, &corev1.SecretList{}, &corev1.ServiceAccountList{}, &corev1.EventList{}, &corev1.PodList{}} {
 			must(t, a.client[name].List(t.Context(), list, client.InNamespace("default")))
 			must(t, eachItem(list, func(o client.Object) { all = append(all, name+" "+o.GetName()+" "+o.GetResourceVersion()) }))
 		}
