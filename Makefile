@@ -137,8 +137,10 @@ bench-table: controlplane ## Compare clusterfx and its peers, in turns, with ben
 bench-scale: controlplane ## Measure a fleet that several replicas share, as in docs/operating.md (ARGS='-remotes 2000 -replicas 4').
 	go test -run '^$$' -bench Scale -benchtime 1x -timeout 3h -v ./e2e/sharding $(if $(ARGS),-args $(ARGS))
 
+# What is rehearsed is the module quota, first as it runs.
+demo: REHEARSED = $(filter --rehearse,$(ARGS))
 demo: controlplane ## Start a hub and remotes on this machine, with modules at work.
-	go run ./cmd/hub dev --apply examples/syncing/objects.yaml $(ARGS)
+	go run ./$(if $(REHEARSED),examples/quota,cmd/hub) dev --apply examples/syncing/objects.yaml $(ARGS)$(if $(REHEARSED), --rehearse-config examples/quota/next.yaml)
 
 dist: ## Write dist/install.yaml, all manifests of a management cluster (IMG: image of the hub).
 	@mkdir -p dist

@@ -107,7 +107,8 @@ func (l *life) expectRefused() {
 // start runs dev with the flags of the first commands of both pages, and the modules of both files.
 func (l *life) start() {
 	l.t.Helper()
-	arguments := append(demoArguments(l.t), strings.Fields(l.pages["entities"][0].command)[4:]...)
+	arguments, _ := demoArguments(l.t)
+	arguments = append(arguments, strings.Fields(l.pages["entities"][0].command)[4:]...)
 	text, args := "flags:\n  metrics-bind-address: :1\n  deny-cidr: [10.0.0.0/8]\n  log-level: debug\nmodules:\n", []string{}
 	for i := 0; i < len(arguments); i++ {
 		switch arguments[i] {
@@ -333,6 +334,26 @@ func TestDev_KilledAndInTheBackground(t *testing.T) {
 	again := down()
 	again.expectExit(0)
 	again.expect(&again.stderr, "ok nothing runs in "+dir)
+}
+
+// A dev rehearses its hub, which agrees, and another configuration of one module, which differs, as the page shows.
+func TestDev_Rehearsal(t *testing.T) {
+	fleettest.Slow(t, "./cmd/hub/internal/rehearse TestDocs_Rehearsal")
+	t.Parallel()
+	args, rehearsed := demoArguments(t)
+	args = slices.Concat(args, rehearsed, []string{"--rehearse", "--exit-after-ready", "--data-dir=" + filepath.Join(t.TempDir(), "data")})
+	p := startIn(t, filepath.Join("..", ".."), []string{asHub + "=" + asQuota}, args...)
+	p.expectExit(0)
+	_, page, _ := strings.Cut(testkit.Read(t, "..", "..", "docs", "rehearsal.md"), "## In the demo\n")
+	_, page, _ = strings.Cut(page, "```\n")
+	shown, _, _ := strings.Cut(page, "```\n")
+	said := p.stdout.String()
+	for _, part := range strings.Split(shown, "...\n") {
+		var found bool
+		if _, said, found = strings.Cut(said, part); !found {
+			t.Errorf("it does not print, or not in this order:\n%s", part)
+		}
+	}
 }
 
 // expectNothingLeft waits until no processes are left, and fails the test if the folder exists.

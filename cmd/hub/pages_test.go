@@ -48,14 +48,15 @@ func stepsOf(page, section string) []step {
 	return steps
 }
 
-func demoArguments(t *testing.T) []string {
+// demoArguments returns the arguments of make demo, and those that are added for a rehearsal.
+func demoArguments(t *testing.T) (all, rehearsed []string) {
 	t.Helper()
 	makefile := testkit.Read(t, "..", "..", "Makefile")
-	line := regexp.MustCompile(`(?m)^demo:.*\n\tgo run \./cmd/hub (.*) \$\(ARGS\)$`).FindStringSubmatch(makefile)
+	line := regexp.MustCompile(`(?m)^demo:.*\n\tgo run \./\$\(if \$\(REHEARSED\),examples/quota,cmd/hub\) (.*) \$\(ARGS\)\$\(if \$\(REHEARSED\), (.*)\)$`).FindStringSubmatch(makefile)
 	if line == nil {
 		t.Fatal("the Makefile has no target demo that runs the hub")
 	}
-	return strings.Fields(line[1])
+	return strings.Fields(line[1]), strings.Fields(line[2])
 }
 
 var (

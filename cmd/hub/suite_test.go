@@ -21,14 +21,17 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/app"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/examples/quota/quota"
+	"github.com/clusterfx/clusterfx/modules"
 )
 
 // asHub is the variable that makes the test binary a hub, so that tests run main in a process of its own, with the race
 // detector, and without a build.
 const (
 	asHub = "CLUSTERFX_TEST_AS_HUB"
-	// asStock is the stock hub; the others are hubs with one module.
+	// asStock is the stock hub, asQuota that of the example; the others are hubs with one module.
 	asStock    = "stock"
+	asQuota    = "quota"
 	asWriter   = "writer"
 	asTalker   = "talker"
 	asPanicker = "panicker"
@@ -38,6 +41,8 @@ func TestMain(m *testing.M) {
 	switch os.Getenv(asHub) {
 	case asStock:
 		main()
+	case asQuota:
+		os.Exit(app.Main(append(modules.All(), quota.Module)...)) //nolint:forbidigo // This process is a hub and no test.
 	case asWriter:
 		os.Exit(app.Main(writer())) //nolint:forbidigo // This process is a hub and no test.
 	case asTalker:

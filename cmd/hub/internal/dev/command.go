@@ -151,6 +151,7 @@ type options struct {
 	provider, image string
 	kubernetes      []string // versions of the API servers; empty for the pinned one
 	config, apply   string
+	next            string // the configuration of a rehearsal
 	dataDir         string
 	timeout         time.Duration
 	nats, tunnel    bool
@@ -192,6 +193,7 @@ func (o *options) bind(cmd *cobra.Command) {
 	set.BoolVar(&o.verbose, "verbose", false, "Print the hub's log instead of writing it to a file (default false)")
 	set.BoolVar(&o.detach, "detach", false, "Leave everything running in the background; dev down stops it (default false)")
 	set.BoolVar(&o.rehearse, "rehearse", false, "Rehearse the hub once the remotes are Ready (default false)")
+	set.StringVar(&o.next, "rehearse-config", "", "File of kind HubConfiguration of the next version, which is rehearsed, too. Default: none")
 	set.BoolVar(&o.exitAfterReady, "exit-after-ready", false, "Stop everything once all remotes are Ready (default false)")
 	set.BoolVar(&o.background, backgroundFlag, false, "Set by --detach for the process in the background")
 	_ = set.MarkHidden(backgroundFlag) // It fails for unknown flags only.

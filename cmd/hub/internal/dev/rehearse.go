@@ -11,25 +11,28 @@ import (
 	"os/exec"
 )
 
-// showRehearsal runs the command rehearse of this program.
+// showRehearsal runs the command rehearse of this program: with the configuration of the hub, and with that of the next version.
 func (d *demo) showRehearsal(ctx context.Context) error {
-	if !d.rehearse {
-		return nil
+	if d.rehearse {
+		if err := d.rehearseWith(ctx, d.config); err != nil {
+			return err
+		}
 	}
+	if d.next != "" {
+		return d.rehearseWith(ctx, d.next)
+	}
+	return nil
+}
+
+func (d *demo) rehearseWith(ctx context.Context, config string) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	args := []string{
-		"rehearse", "--kubeconfig=" + d.folder.path(kubeconfigFile), "--context=" + hubName, "--trust-observe", "--allow-cidr=127.0.0.0/8",
-		"--quiet=3s", "--for=" + d.timeout.String(), "--nats-url=" + d.natsURL,
-	}
-	if d.config != "" {
-		args = append(args, "--config="+d.config)
-	}
 	d.terminal.Text("")
-	d.terminal.Step("rehearsing the hub with %s", cmp.Or(d.config, "its own configuration"))
-	cmd := exec.CommandContext(ctx, self, args...)
+	d.terminal.Step("rehearsing the hub with %s", cmp.Or(config, "its own configuration"))
+	cmd := exec.CommandContext(ctx, self, "rehearse", "--kubeconfig="+d.folder.path(kubeconfigFile), "--context="+hubName, "--config="+config,
+		"--trust-observe", "--allow-cidr=127.0.0.0/8", "--quiet=3s", "--for="+d.timeout.String(), "--nats-url="+d.natsURL)
 	cmd.Stdout, cmd.Stderr = d.program.Stdout, d.program.Stderr
 	var ended *exec.ExitError
 	if err := cmd.Run(); err != nil && !errors.As(err, &ended) {

@@ -36,7 +36,8 @@ func (d *demo) simulateIn(ctx context.Context, r remote) error {
 		return err
 	}
 	for _, name := range namespaces() {
-		if err := c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+		labels := map[string]string{"team": name} // as the example quota asks for
+		if err := c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}); err != nil {
 			return err
 		}
 	}
