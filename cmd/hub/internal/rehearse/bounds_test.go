@@ -7,8 +7,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/clusterfx/clusterfx/internal/testkit"
 )
@@ -134,4 +137,29 @@ func TestReport_Bounds(t *testing.T) {
 	if len(written) > 2*maxReport+1<<20 || report.Omitted != 60_000-len(report.Changes)-len(report.Findings) || report.Omitted == 0 {
 		t.Errorf("the report has %d bytes, and leaves out %d", len(written), report.Omitted)
 	}
+}
+
+// Promise: requests, objects and memory of each app are beside those of the running hub.
+func TestRehearsal_Load(t *testing.T) {
+	t.Parallel()
+	const file = `# TYPE clusterfx_remote_requests_total counter
+clusterfx_remote_requests_total{cluster="oslo",verb="list"} 3
+clusterfx_remote_requests_total{cluster="oslo",verb="watch"} 4
+# TYPE clusterfx_cache_bytes gauge
+clusterfx_cache_bytes{cluster="oslo",kind="Pod"} 100
+clusterfx_cache_bytes{cluster="oslo",kind="Node"} 20
+`
+	running, err := metricsIn(testkit.File(t, "metrics", file))
+	testkit.Must(t, err)
+	r := &rehearsal{metrics: prometheus.NewRegistry(), running: running}
+	for name, labels := range map[string][]string{"clusterfx_remote_requests_total": {"cluster", "verb"}, "clusterfx_cache_bytes": {"cluster", "kind"}} {
+		of := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name}, labels)
+		r.metrics.MustRegister(of)
+		of.WithLabelValues("oslo", "Pod").Set(10)
+	}
+	testkit.Equal(t, slices.DeleteFunc(r.load(), func(l Load) bool { return l.Cluster == "" }), []Load{
+		{Cluster: "oslo", What: "bytes in memory", Rehearsed: 10, Running: 120},
+		{Cluster: "oslo", What: "bytes of Pod", Rehearsed: 10, Running: 100},
+		{Cluster: "oslo", What: "requests", Rehearsed: 10, Running: 7},
+	}, "the load")
 }

@@ -6,8 +6,6 @@ import (
 	"bytes"
 	"context"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -92,7 +90,7 @@ func (a *audited) expectNoWrite(t *testing.T) {
 // execute runs a command of a hub with modules, as its administrator.
 func (a *audited) execute(t *testing.T, modules []registry.Module, args ...string) (code int, out, problems string) {
 	t.Helper()
-	return execute(t, modules, append(args, "--kubeconfig="+fileOf(t, a.hub.Kubeconfig()))...)
+	return execute(t, modules, append(args, "--kubeconfig="+testkit.File(t, "file", a.hub.Kubeconfig()))...)
 }
 
 func execute(t *testing.T, modules []registry.Module, args ...string) (code int, out, problems string) {
@@ -104,20 +102,13 @@ func execute(t *testing.T, modules []registry.Module, args ...string) (code int,
 	return code, stdout.String(), stderr.String()
 }
 
-func fileOf(t *testing.T, text []byte) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "file")
-	must(t, os.WriteFile(path, text, 0o600))
-	return path
-}
-
 // register makes the accounts of rehearsals, and returns options with them.
 func (a *audited) register(t *testing.T, configuration string, modules ...registry.Module) rehearse.Options {
 	t.Helper()
-	config := "--config=" + fileOf(t, []byte("apiVersion: config.clusterfx.dev/v1alpha1\nkind: HubConfiguration\n"+configuration))
+	config := "--config=" + testkit.File(t, "file", []byte("apiVersion: config.clusterfx.dev/v1alpha1\nkind: HubConfiguration\n"+configuration))
 	all := [][]string{{"install", "--rehearsal", "--yes", config}}
 	for _, c := range a.remotes {
-		all = append(all, []string{"register", c.Name(), "--rehearsal", "--yes", config, "--cluster-kubeconfig=" + fileOf(t, c.Kubeconfig())})
+		all = append(all, []string{"register", c.Name(), "--rehearsal", "--yes", config, "--cluster-kubeconfig=" + testkit.File(t, "file", c.Kubeconfig())})
 	}
 	for _, args := range all {
 		code, out, problems := a.execute(t, modules, args...)

@@ -69,7 +69,7 @@ func TestRun_HeldByPolicy(t *testing.T) {
 	testkit.ErrorHas(t, err, "may get the Secrets of the hub", "--trust-observe")
 
 	// Without the policy of the remote, and then without that of the hub.
-	kubeconfig := "--kubeconfig=" + fileOf(t, kubeconfigOf(t, o.Hub.Config))
+	kubeconfig := "--kubeconfig=" + testkit.File(t, "file", kubeconfigOf(t, o.Hub.Config))
 	for place, name := range map[string]string{"oslo": "clusterfx-oslo-rehearsal", "hub": roles.RehearsalAccount} {
 		must(t, a.client[place].Delete(t.Context(), &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 		eventually(t, func() error { // An API server takes a moment to notice.
@@ -275,7 +275,7 @@ func TestRehearse_ExitStatus(t *testing.T) {
 
 // The command deregister removes the account of rehearsals with all that belongs to it, and its policy last.
 func (a *audited) expectDeregistered(t *testing.T) {
-	remote, tokens := "--cluster-kubeconfig="+fileOf(t, a.remotes[0].Kubeconfig()), []int(nil)
+	remote, tokens := "--cluster-kubeconfig="+testkit.File(t, "file", a.remotes[0].Kubeconfig()), []int(nil)
 	for _, args := range [][]string{
 		{"register", "bergen", "--yes", "--wait=false", remote}, {"register", "bergen", "--rehearsal", "--yes", remote}, {"deregister", "bergen", "--yes", remote},
 	} {

@@ -29,7 +29,7 @@ func (a *audited) start(t *testing.T, args ...string) (cmd *exec.Cmd, out *bytes
 	t.Helper()
 	self, err := os.Executable()
 	must(t, err)
-	args = append([]string{"rehearse", "--trust-observe", "--allow-cidr=127.0.0.0/8", "--kubeconfig=" + fileOf(t, a.hub.Kubeconfig())}, args...)
+	args = append([]string{"rehearse", "--trust-observe", "--allow-cidr=127.0.0.0/8", "--kubeconfig=" + testkit.File(t, "file", a.hub.Kubeconfig())}, args...)
 	cmd, out = exec.CommandContext(t.Context(), self, args...), &bytes.Buffer{}
 	cmd.Env = append(os.Environ(), asRehearsal+"=yes")
 	cmd.Stdout, cmd.SysProcAttr = out, &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
