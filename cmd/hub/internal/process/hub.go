@@ -96,7 +96,7 @@ func runHub(ctx context.Context, o hubOptions, scheme *runtime.Scheme, ports *se
 	if err := h.app.Err(); err != nil {
 		return fmt.Errorf("build the hub: %w", cause(err))
 	}
-	return h.run(ctx)
+	return h.run(ctx, h.wait)
 }
 
 // background runs f, also when ctx has ended, until its result is called.
@@ -110,8 +110,8 @@ func background(ctx context.Context, f func(context.Context)) (end func()) {
 	}
 }
 
-// run's start and stop outlast ctx: fx runs no stop hooks after a start whose context ended (uber-go/fx#1035).
-func (h *hub) run(ctx context.Context) error {
+// run does work between a start and a stop that outlast ctx: fx runs no stop hooks after a start whose context ended (uber-go/fx#1035).
+func (h *hub) run(ctx context.Context, work func(context.Context) error) error {
 	life := context.WithoutCancel(ctx)
 	starting, cancel := context.WithTimeout(life, h.app.StartTimeout())
 	defer cancel()
@@ -120,7 +120,7 @@ func (h *hub) run(ctx context.Context) error {
 		reason = fmt.Errorf("start the hub: %w", reason)
 	} else {
 		h.share.start(life)
-		reason = errors.Join(h.wait(ctx), h.share.finish())
+		reason = errors.Join(work(ctx), h.share.finish())
 	}
 	failed := h.work.failure() // by itself, before it was stopped
 	hooks, left := h.stop(life)

@@ -24,27 +24,29 @@ func parts(o hubOptions, newManager func() (ctrl.Manager, error)) fx.Option {
 	settings := o.settings()
 	o.Registry.HubParts = o.hubParts(settings)
 	o.Registry.Explain = clusterstatus.WithAdvice
-	all := []fx.Option{
-		fx.RecoverFromPanics(),
-		fx.StopTimeout(o.stopTimeout() + hooksReserve),
-		fx.WithLogger(func() fxevent.Logger { return logging.FX(o.Log) }),
-		fx.Supply(o.Log, o.Registry, o.Registry.Monitor),
+	return fx.Options(
+		o.base(),
 		fx.Supply(settings),
 		fx.Provide(
 			newManager,
 			func(mgr ctrl.Manager) hubValues { return newHubValues(mgr, o) },
 		),
-		registry.FX,
 		cluster.Module,
 		o.registration(),
 		fx.Supply(renewal.Settings{Namespace: o.CredentialsNamespace}),
 		renewal.Module,
-	}
-	return fx.Options(append(all, o.moduleOptions())...)
+	)
 }
 
-func (o Options) moduleOptions() fx.Option {
-	var all []fx.Option
+// base has the registry and the modules, and lacks a manager.
+func (o Options) base() fx.Option {
+	all := []fx.Option{
+		fx.RecoverFromPanics(),
+		fx.StopTimeout(o.stopTimeout() + hooksReserve),
+		fx.WithLogger(func() fxevent.Logger { return logging.FX(o.Log) }),
+		fx.Supply(o.Log, o.Registry, o.Registry.Monitor),
+		registry.FX,
+	}
 	for _, m := range o.Modules {
 		all = append(all, m.Option())
 	}

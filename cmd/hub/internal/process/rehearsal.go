@@ -4,15 +4,12 @@ package process
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"go.uber.org/fx"
-	"go.uber.org/fx/fxevent"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/logging"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/serving"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/liveness"
@@ -55,10 +52,7 @@ func Rehearse(ctx context.Context, o Options, r Rehearsal) error {
 	defer background(ctx, o.Registry.Monitor.Run)()
 	h := &hub{options: hubOptions{Options: o}, scheme: scheme, site: serving.NewChecks(), share: &share{}, work: newRunner(ctx), end: newShutdown()}
 	var remotes *registry.Registry
-	h.app = fx.New(fx.RecoverFromPanics(), fx.StopTimeout(o.stopTimeout()+hooksReserve),
-		fx.WithLogger(func() fxevent.Logger { return logging.FX(o.Log) }),
-		fx.Supply(o.Log, o.Registry, o.Registry.Monitor), fx.Provide(h.newManager),
-		registry.FX, registry.WithMiddleware(r.Middleware), h.end.option(), o.moduleOptions(),
+	h.app = fx.New(o.base(), fx.Provide(h.newManager), registry.WithMiddleware(r.Middleware), h.end.option(),
 		fx.Invoke(func(l fx.Lifecycle, mgr ctrl.Manager, r *registry.Registry) {
 			remotes = r
 			l.Append(fx.StopHook(func(ctx context.Context) { _ = r.Shutdown(ctx) })) // The manager may not have started it.
@@ -67,28 +61,13 @@ func Rehearse(ctx context.Context, o Options, r Rehearsal) error {
 	if err := h.app.Err(); err != nil {
 		return fmt.Errorf("build the hub: %w", cause(err))
 	}
-	return h.rehearse(ctx, func(ctx context.Context) error { return r.Run(ctx, remotes) })
-}
-
-func (h *hub) rehearse(ctx context.Context, run func(context.Context) error) error {
-	life := context.WithoutCancel(ctx)
-	starting, cancel := context.WithTimeout(life, h.app.StartTimeout())
-	defer cancel()
-	reason := h.app.Start(starting)
-	if reason == nil {
-		running, end := context.WithCancel(ctx)
+	return h.run(ctx, func(ctx context.Context) error {
+		ctx, end := context.WithCancel(ctx)
+		defer end()
 		go func() {
 			defer end()
-			select {
-			case <-h.work.ended:
-			case <-h.end.requested:
-			case <-running.Done():
-			}
+			_ = h.wait(ctx) // The hub has ended by itself, and says why.
 		}()
-		reason = run(running)
-		end()
-	}
-	failed := h.work.failure()
-	hooks, left := h.stop(life)
-	return errors.Join(reason, failed, hooks, left)
+		return r.Run(ctx, remotes)
+	})
 }
