@@ -73,6 +73,22 @@ func IsVersion(v string) bool { return version.MatchString(v) }
 // IsCollection reports a request about all objects of a resource, in one namespace or all.
 func (i Info) IsCollection() bool { return i.Resource != "" && i.Name == "" }
 
+// IsReview reports a request that asks who may do what, and changes nothing.
+func (i Info) IsReview() bool {
+	return (i.Group == "authorization.k8s.io" || i.Group == "authentication.k8s.io") && strings.HasSuffix(i.Resource, "reviews")
+}
+
+// Target is as kubectl: deployments.apps/scale team-a/web. A collection in a namespace is as deployments.apps in team-a.
+func (i Info) Target() string {
+	switch {
+	case i.Name == "" && i.Namespace != "":
+		return i.String() + " in " + i.Namespace
+	case i.Namespace != "":
+		return i.String() + " " + i.Namespace + "/" + i.Name
+	}
+	return strings.TrimSpace(i.String() + " " + i.Name)
+}
+
 // String is as deployments.apps/scale.
 func (i Info) String() string {
 	text := i.Resource

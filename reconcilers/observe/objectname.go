@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/clusterfx/clusterfx/internal/requestinfo"
 	"github.com/clusterfx/clusterfx/internal/wire"
 )
 
@@ -18,24 +19,24 @@ const (
 )
 
 // named adds the name of a created object, which is in its body. The body stays unread.
-func (t target) named(r *http.Request) target {
-	if t.Name != "" {
-		return t
+func named(where requestinfo.Info, r *http.Request) requestinfo.Info {
+	if where.Name != "" {
+		return where
 	}
 	if r.Method != http.MethodPost {
-		t.Name = namesAll
-		return t
+		where.Name = namesAll
+		return where
 	}
-	t.Name = namesUnknown
+	where.Name = namesUnknown
 	if metadata, err := metadataIn(r); err == nil {
 		switch {
 		case metadata.Name != "":
-			t.Name = metadata.Name
+			where.Name = metadata.Name
 		case metadata.GenerateName != "":
-			t.Name = metadata.GenerateName + namesGenerated
+			where.Name = metadata.GenerateName + namesGenerated
 		}
 	}
-	return t
+	return where
 }
 
 // maxObject is larger than any object that an API server accepts.

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/internal/requestinfo"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/hubcontroller"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
 	"github.com/clusterfx/clusterfx/registry"
@@ -90,8 +91,8 @@ func (o *observing) RoundTrip(r *http.Request) (*http.Response, error) {
 		return unsent(r, err)
 	}
 	response, err := o.next.RoundTrip(dry)
-	if where := targetOf(r.URL.Path); dry != r && err == nil && response.StatusCode < http.StatusMultipleChoices && !where.isReview() {
-		o.tell(r.Context(), r.Method, where.named(r))
+	if where := requestinfo.Of(r.URL.Path); dry != r && err == nil && response.StatusCode < http.StatusMultipleChoices && !where.IsReview() {
+		o.tell(r.Context(), r.Method, named(where, r))
 	}
 	return response, err
 }
@@ -99,16 +100,16 @@ func (o *observing) RoundTrip(r *http.Request) (*http.Response, error) {
 // AsDryRun returns the request itself if it is a read, a dry run of it if it is a write, and an error that wraps ErrObserved if it
 // cannot be one; then the caller must close its body.
 func AsDryRun(r *http.Request) (*http.Request, error) {
-	where := targetOf(r.URL.Path)
+	where := requestinfo.Of(r.URL.Path)
 	switch {
-	case !isPlain(r.URL), r.Header.Get("Upgrade") != "", where.connects(r.Method):
-		return nil, fmt.Errorf("%s %s: %w", r.Method, where, ErrObserved)
+	case !isPlain(r.URL), r.Header.Get("Upgrade") != "", connects(r.Method, where):
+		return nil, fmt.Errorf("%s %s: %w", r.Method, where.Target(), ErrObserved)
 	case r.Method == http.MethodGet, r.Method == http.MethodHead, r.Method == http.MethodOptions:
 		return r, nil
 	}
 	dry, err := dryRun(r)
 	if err != nil {
-		return nil, fmt.Errorf("%s %s: %w: %w", r.Method, where, ErrObserved, err)
+		return nil, fmt.Errorf("%s %s: %w: %w", r.Method, where.Target(), ErrObserved, err)
 	}
 	return dry, nil
 }
@@ -120,8 +121,8 @@ func unsent(r *http.Request, err error) (*http.Response, error) {
 	return nil, err
 }
 
-func (o *observing) tell(ctx context.Context, method string, where target) {
-	log := o.log.WithValues("cluster", o.cluster, "method", method, "target", where.String())
+func (o *observing) tell(ctx context.Context, method string, where requestinfo.Info) {
+	log := o.log.WithValues("cluster", o.cluster, "method", method, "target", where.Target())
 	note, isNew := o.noteOn(method, where)
 	if !isNew && !o.pace.Allow() {
 		log.V(1).Info("Write sent as a dry run")
@@ -134,7 +135,7 @@ func (o *observing) tell(ctx context.Context, method string, where target) {
 	}
 	var related runtime.Object
 	if note != noteTooMany {
-		related = where.reference()
+		related = reference(where)
 	}
 	about := object.InAnyVersion(o.events.Scheme, &cluster, "")
 	o.events.Eventf(about, related, corev1.EventTypeNormal, eventObserved, method, "%s", note)
@@ -142,8 +143,8 @@ func (o *observing) tell(ctx context.Context, method string, where target) {
 
 const noteTooMany = "Would write more than 100 objects, which the remote accepts; the log with --log-level=debug names them"
 
-func (o *observing) noteOn(method string, where target) (note string, isNew bool) {
-	note = object.Shortened("Would "+method+" "+where.String()+", which the remote accepts", object.MaxNote)
+func (o *observing) noteOn(method string, where requestinfo.Info) (note string, isNew bool) {
+	note = object.Shortened("Would "+method+" "+where.Target()+", which the remote accepts", object.MaxNote)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.told[note] && len(o.told) >= toldObjects {

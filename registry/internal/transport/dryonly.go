@@ -6,7 +6,6 @@ import (
 	"errors"
 	"net/http"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -41,6 +40,5 @@ func isHarmless(r *http.Request) bool {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodOptions {
 		return r.Header.Get("Upgrade") == ""
 	}
-	isReview := info.Group == "authorization.k8s.io" || info.Group == "authentication.k8s.io"
-	return isReview && strings.HasSuffix(info.Resource, "reviews") || slices.Equal(r.URL.Query()["dryRun"], []string{metav1.DryRunAll})
+	return info.IsReview() || slices.Equal(r.URL.Query()["dryRun"], []string{metav1.DryRunAll})
 }

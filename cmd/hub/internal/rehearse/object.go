@@ -91,7 +91,7 @@ func writeOf(r *http.Request, info requestinfo.Info, sent []byte) (*write, error
 		}
 		w.info.Name, w.url.Path = metadata.GenerateName+"* (a generated name"+owner+")", ""
 	}
-	w.what = describe(w.info)
+	w.what = w.info.Target()
 	return w, nil
 }
 

@@ -60,12 +60,11 @@ func (w *recording) RoundTrip(r *http.Request) (*http.Response, error) {
 		err = fmt.Errorf("%s %s: a token is issued in a dry run, too: %w", r.Method, info, observe.ErrObserved)
 	}
 	if err != nil {
-		w.note(Finding{Module: module, Class: Refused, Object: describe(info), Detail: r.Method + " cannot be a dry run"})
+		w.note(Finding{Module: module, Class: Refused, Object: info.Target(), Detail: r.Method + " cannot be a dry run"})
 		closeBody(r)
 		return nil, err
 	}
-	isReview := strings.HasSuffix(info.Group, ".k8s.io") && strings.HasSuffix(info.Resource, "reviews")
-	if isTest := r.URL.Query().Get("dryRun") == metav1.DryRunAll; dry == r || isReview || isTest || info.Resource == "events" {
+	if isTest := r.URL.Query().Get("dryRun") == metav1.DryRunAll; dry == r || info.IsReview() || isTest || info.Resource == "events" {
 		response, err := w.next.RoundTrip(dry)
 		if err == nil && response.StatusCode == http.StatusNotFound {
 			w.missing(info, module)
@@ -171,26 +170,16 @@ func (rec *recorder) note(f Finding) {
 func (rec *recorder) missing(info requestinfo.Info, module string) (explained bool) {
 	of := info
 	of.Subresource = ""
-	for _, on := range []string{describe(of), describe(requestinfo.Info{Resource: "namespaces", Name: info.Namespace})} {
+	for _, on := range []string{of.Target(), requestinfo.Info{Resource: "namespaces", Name: info.Namespace}.Target()} {
 		rec.mu.Lock()
 		isMade := rec.made[on]
 		rec.mu.Unlock()
 		if isMade {
-			rec.note(Finding{Module: module, Class: StopsHere, Object: describe(info), Detail: "depends on " + on + ", which was not made"})
+			rec.note(Finding{Module: module, Class: StopsHere, Object: info.Target(), Detail: "depends on " + on + ", which was not made"})
 			return true
 		}
 	}
 	return false
-}
-
-func describe(i requestinfo.Info) string {
-	switch {
-	case i.Name == "" && i.Namespace != "":
-		return i.String() + " in " + i.Namespace
-	case i.Namespace != "":
-		return i.String() + " " + i.Namespace + "/" + i.Name
-	}
-	return strings.TrimSpace(i.String() + " " + i.Name)
 }
 
 func takeBody(r *http.Request) ([]byte, error) {
