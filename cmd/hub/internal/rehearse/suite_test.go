@@ -39,7 +39,7 @@ var must, eventually = testkit.Must, testkit.Eventually
 // options rehearse the modules with the accounts of the hub.
 func options(config *rest.Config, modules ...registry.Module) rehearse.Options {
 	o := rehearse.Options{
-		Hub: process.Options{Config: config, Modules: modules}, Trust: true, For: time.Minute, Quiet: time.Second,
+		Hub: process.Options{Config: config, Modules: modules}, Trust: true, For: 10 * time.Minute, Quiet: time.Second,
 	}
 	o.Hub.Registry.Policy.AllowCIDRs = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	return o
