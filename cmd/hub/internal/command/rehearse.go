@@ -45,7 +45,7 @@ type rehearseFlags struct {
 	todo     rehearse.Options
 	selector string
 	perLabel map[string]int
-	format   string
+	format   output.Format
 }
 
 func newRehearse(p Program) *cobra.Command {
@@ -67,7 +67,8 @@ func newRehearse(p Program) *cobra.Command {
 	set.DurationVar(&o.Quiet, "quiet", 10*time.Second, "How long an app sends nothing new until it is at rest")
 	set.BoolVar(&o.Trust, "trust-observe", false, "Use the hub's own accounts, which may write: nothing but this program keeps it from that (default false)")
 	set.StringVar(&o.Against, "against", "", "File with the metrics of the running hub, to compare requests, objects and memory with them. Default: none")
-	set.StringVarP(&f.format, "output", "o", output.Table, "text for people in one report, or json")
+	f.format.Bind(set, "json or yaml. Default: a report for people")
+	complete(cmd, "output", completeFixed(output.JSON, output.YAML))
 	f.run = hubconfig.Bind(set, p.Modules)
 	quiet(set)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return f.do(cmd.Context(), p) }
@@ -82,10 +83,10 @@ func quiet(set *pflag.FlagSet) {
 }
 
 func (f *rehearseFlags) do(ctx context.Context, p Program) error {
-	if f.format != output.Table && f.format != output.JSON {
-		return fmt.Errorf("--output=%q: use %s, or leave it out", f.format, output.JSON)
+	err := f.format.CheckData()
+	if err != nil {
+		return err
 	}
-	var err error
 	if f.todo.Selector, err = labels.Parse(f.selector); err != nil {
 		return fmt.Errorf("--selector=%q: %w", f.selector, err)
 	}
@@ -109,10 +110,10 @@ func (f *rehearseFlags) do(ctx context.Context, p Program) error {
 }
 
 func (f *rehearseFlags) print(p Program, report *rehearse.Report) error {
-	if f.format == output.JSON {
-		return output.PrintData(p.Stdout, output.JSON, report)
+	if f.format.Tabular() {
+		return report.Print(p.Stdout)
 	}
-	return report.Print(p.Stdout)
+	return output.PrintData(p.Stdout, f.format.String(), report)
 }
 
 // verdictOf returns the exit status beside the error, which is printed only without one.
