@@ -14,7 +14,6 @@ import (
 	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -37,7 +36,7 @@ const (
 	editWait  = 30 * time.Second
 	// unneededFor is how long an informer of a remote stays that no rule needs.
 	unneededFor = time.Minute
-	tidyEvery   = 5 * time.Second
+	tidyEvery   = time.Second
 	// ruleWorkers set up rules of one remote, or report rules of the hub.
 	ruleWorkers = 4
 )
@@ -59,12 +58,14 @@ type engine struct {
 	ctx         context.Context     //nolint:containedctx // Of Start: the life of all entries.
 	running     sync.WaitGroup      // goroutines of entries
 
+	queue // of rules
+
 	mu      sync.Mutex // protects the fields; held for a few instructions
-	queue   workqueue.TypedRateLimitingInterface[reconcile.Request]
 	entries map[string]*entry
 	looked  map[string]int64 // the generation of rules that do not select the Cluster and have no copies there
 	tables  map[tableKey]*table
-	used    map[need]time.Time // when a rule last needed it
+	feeds   map[any]*feed   // by View in the hub, and by keyOf in the remote
+	ended   []client.Object // whose informers have to end
 }
 
 func newEngine(p Params) *engine {
@@ -72,7 +73,7 @@ func newEngine(p Params) *engine {
 		params: p, cluster: string(p.Name), shared: p.Shared, statuses: syncer.NewStatusLimiter(),
 		hub: registry.NewReviews(p.HubClient), remote: registry.NewReviews(p.Client),
 		entries: map[string]*entry{}, looked: map[string]int64{}, tables: map[tableKey]*table{},
-		used: map[need]time.Time{},
+		feeds: map[any]*feed{},
 	}
 }
 
@@ -116,30 +117,15 @@ func (e *engine) awaitRules(ctx context.Context) bool {
 	return err == nil
 }
 
-func (e *engine) begin(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.queue = queue
-	return nil
-}
-
-// again requests a rule.
-func (e *engine) again(rule string) {
-	e.mu.Lock()
-	queue := e.queue
-	e.mu.Unlock()
-	if queue != nil {
-		queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: rule}})
-	}
-}
-
 // all requests every rule, since the labels of the Cluster have changed, and the originals of those with patches.
 func (e *engine) all(ctx context.Context) []reconcile.Request {
 	e.mu.Lock()
 	entries := slices.Collect(maps.Values(e.entries))
 	e.mu.Unlock()
 	for _, one := range entries {
-		one.relabelled(ctx)
+		if len(one.Patches) > 0 && one.idle == nil {
+			one.request(types.NamespacedName{})
+		}
 	}
 	var list hubv1.SyncRuleList
 	if err := e.rules.List(ctx, &list); err != nil {
@@ -261,7 +247,6 @@ func (e *engine) follow(ctx context.Context, rule rules.Rule, drains bool, allow
 // lack stops the entry, and nothing else. It is tried again when it could have changed, at the latest after a time.
 func (e *engine) lack(next *entry, problems problems) reconcile.Result {
 	e.rest(next.Rule, next.drains, report{Generation: next.Generation, Problems: problems})
-	e.release(next)
 	return reconcile.Result{RequeueAfter: wait.Jitter(lackAgain, 0.25)}
 }
 
@@ -293,9 +278,19 @@ func (e *engine) replace(rule string, next *entry) {
 		before.stop()
 	}
 	e.shared.touch(rule)
-	if next != nil && next.idle == nil {
-		e.endUnneeded(e.ctx, time.Now())
+}
+
+// tidy looks after what has no event.
+func (e *engine) tidy(ctx context.Context, now time.Time) {
+	e.mu.Lock()
+	entries := slices.Collect(maps.Values(e.entries))
+	e.mu.Unlock()
+	for _, one := range entries {
+		if one.drains && one.isDrained() {
+			e.request(one.Name, 0)
+		}
 	}
+	e.endUnneeded(ctx, now)
 }
 
 // forget ends the entry of a rule that does not exist.

@@ -105,6 +105,34 @@ func TestEngine_Edits(t *testing.T) {
 	}
 }
 
+// Originals that have gone while no hub ran leave no evidence: half of their copies are deleted, on behalf of their rule, and the rest is
+// held, of that rule alone.
+func TestEngine_Absent(t *testing.T) {
+	t.Parallel()
+	hub := hubOf(t, edits)
+	a := hub.Remote("a")
+	for _, name := range []string{"shop", "office"} {
+		hub.Create(namespace(name, nil))
+		a.Create(namespace(name, nil))
+	}
+	fillWith(hub, "shop", 30, map[string]string{"go": "down"})
+	fillWith(hub, "office", 4, nil)
+	counts(t, &a.Server, "shop", 30)
+	counts(t, &a.Server, "office", 4)
+	hub.Stop()
+	for i := range 30 {
+		hub.Delete(configMap("shop", fmt.Sprint("object-", i), nil))
+	}
+	hub.Delete(configMap("office", "object-0", nil))
+	hub.Start()
+	hasProblem(t, hub, "some", hubv1.SyncHeld)
+	counts(t, &a.Server, "shop", 15)
+	counts(t, &a.Server, "office", 3)
+	held := hub.Registry().HeldDeletes()
+	testkit.Equal(t, len(held), 1, "holds")
+	testkit.Equal(t, held[0].Cause, "rule some")
+}
+
 const moves = `
 mirror: {from: Hub, kind: {apiVersion: v1, kind: ConfigMap}, namespaces: {names: [shop]}, to: {naming: Mirror, namespace: old}}
 orders: {from: Hub, kind: {apiVersion: v1, kind: ConfigMap}, namespaces: {template: "tenant-{{cluster}}"}, to: {naming: Mirror, namespace: orders}}

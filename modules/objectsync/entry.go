@@ -5,6 +5,7 @@ package objectsync
 import (
 	"context"
 	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,17 +15,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 	"github.com/clusterfx/clusterfx/registry/deletes"
-	"github.com/clusterfx/clusterfx/registry/hubobjects"
 	"github.com/clusterfx/clusterfx/registry/rbac"
 )
 
-// entry is a rule in one app, in one generation. It has no goroutine but that of its source in the hub.
+// entry is a rule in one app, in one generation. It has no goroutine but for its begin.
 type entry struct {
 	rules.Rule
 	engine *engine
@@ -47,9 +46,9 @@ type entry struct {
 	pair    *syncer.Pair
 	opened  *syncer.Opened
 	table   *table
-	// For a rule that selects namespaces by labels: a source for their changes, and, from the hub, the Namespaces.
-	relabels   source.TypedSource[reconcile.Request]
-	namespaces *hubobjects.Objects
+	watches []*member
+	// namespaces are those of the originals, for a rule that selects them by labels.
+	namespaces client.Reader
 
 	live liveness
 
@@ -58,7 +57,7 @@ type entry struct {
 	inWork  int
 	parked  map[types.NamespacedName]struct{}
 	first   map[types.NamespacedName]struct{} // requests of the first pass; nil after it
-	unready int                               // sources without their initial objects
+	joined  bool                              // the entry has the first objects of all that it watches
 	seen    map[types.NamespacedName]struct{} // the selected originals
 	trouble map[hubv1.SyncProblemReason]map[types.NamespacedName]struct{}
 	recheck bool // an API server has refused something
@@ -114,43 +113,55 @@ func (e *entry) allow(generation int64) bool {
 	return e.allowed.Swap(generation) != generation && generation == e.Generation
 }
 
-// run starts the sources.
 func (e *entry) run() {
-	e.unready = len(e.opened.Sources)
 	e.table.put(e)
 	waits := time.AfterFunc(settled, e.changed) // What still waits then is a problem.
 	context.AfterFunc(e.ctx, func() { waits.Stop() })
-	queue := entryQueue{e.table.queue, e}
-	ctx, cancel := context.WithCancel(e.table.ctx)
-	context.AfterFunc(e.ctx, cancel)
-	if earlier := e.EarlierNamespaces(e.engine.cluster); len(earlier) > 0 {
-		e.engine.running.Go(func() { e.findMoved(ctx, queue, earlier) })
+	e.engine.running.Go(e.begin)
+}
+
+// begin ends when the entry has the first objects of all that it watches.
+func (e *entry) begin() {
+	for _, one := range e.watches {
+		_ = wait.PollUntilContextCancel(e.ctx, kindAgain, true, func(ctx context.Context) (bool, error) {
+			return one.join(ctx, e) == nil, nil
+		})
 	}
-	start := func(one source.TypedSource[reconcile.Request]) bool {
-		err := one.Start(ctx, queue)
-		if err != nil {
-			e.engine.params.Logger.Error(err, "Failed to start a source of a rule", "rule", e.Name)
-			e.refused()
+	e.findMoved(e.ctx, e.EarlierNamespaces(e.engine.cluster))
+	e.mu.Lock()
+	e.joined = e.ctx.Err() == nil
+	e.endFirst()
+	e.mu.Unlock()
+	e.changed()
+}
+
+// request asks for reconciles of originals. An empty name stands for all of a namespace, or for all.
+func (e *entry) request(keys ...types.NamespacedName) {
+	for _, key := range keys {
+		e.mu.Lock()
+		if e.first != nil {
+			e.first[key] = struct{}{}
 		}
-		return err == nil
+		e.mu.Unlock()
+		e.table.queue.Add(request{e.Name, key})
 	}
-	for _, one := range e.opened.Sources {
-		if start(one) {
-			e.engine.running.Go(func() {
-				if one.WaitForSync(ctx) == nil {
-					e.ready()
-				}
-			})
-		}
+}
+
+func (e *entry) reconcile(ctx context.Context, key types.NamespacedName) (reconcile.Result, error) {
+	if key.Name != "" {
+		return e.opened.Reconcile(ctx, reconcile.Request{NamespacedName: key})
 	}
-	if e.relabels != nil {
-		start(e.relabels)
+	all := listOf(e.GVK())
+	err := e.opened.Originals.Reader().List(ctx, all, client.InNamespace(key.Namespace))
+	for i := range all.Items {
+		e.request(client.ObjectKeyFromObject(&all.Items[i]))
 	}
+	return reconcile.Result{}, err
 }
 
 // findMoved finds copies in the hub where an earlier generation has made them, which no watch delivers. Where the rule may no longer
 // read, they stay.
-func (e *entry) findMoved(ctx context.Context, queue entryQueue, namespaces []string) {
+func (e *entry) findMoved(ctx context.Context, namespaces []string) {
 	copies := client.MatchingLabels{e.Identity(placeOf(e.params)).Keys().ManagedBy: e.Tenant(placeOf(e.params))}
 	for _, namespace := range namespaces {
 		all := listOf(e.GVK())
@@ -163,9 +174,7 @@ func (e *entry) findMoved(ctx context.Context, queue entryQueue, namespaces []st
 			return err == nil, nil
 		})
 		for i := range all.Items {
-			for _, key := range e.opened.Moved(ctx, &all.Items[i]) {
-				queue.Add(reconcile.Request{NamespacedName: key})
-			}
+			e.request(e.opened.Copies.Observe(ctx, &all.Items[i], false)...)
 		}
 	}
 }
@@ -187,6 +196,7 @@ func (e *entry) stop() {
 // close ends an entry that does not run.
 func (e *entry) close() {
 	e.cancel()
+	e.engine.leave(e)
 	if e.pair != nil {
 		e.pair.Close()
 	}
@@ -228,15 +238,6 @@ func (e *entry) isParked(key types.NamespacedName) bool {
 	return parked
 }
 
-// asked notes a request of the first pass.
-func (e *entry) asked(key types.NamespacedName) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.first != nil {
-		e.first[key] = struct{}{}
-	}
-}
-
 // done: an object that fails is a problem, and does not keep the first pass from its end.
 func (e *entry) done(key types.NamespacedName) {
 	e.mu.Lock()
@@ -246,19 +247,11 @@ func (e *entry) done(key types.NamespacedName) {
 	e.changed()
 }
 
-func (e *entry) ready() {
-	e.mu.Lock()
-	e.unready--
-	e.endFirst()
-	e.mu.Unlock()
-	e.changed()
-}
-
 func (e *entry) changed() { e.engine.shared.touch(e.Name) }
 
 // endFirst needs the lock.
 func (e *entry) endFirst() {
-	if e.unready == 0 && len(e.first) == 0 {
+	if e.joined && len(e.first) == 0 {
 		e.first = nil
 	}
 }
@@ -266,7 +259,7 @@ func (e *entry) endFirst() {
 func (e *entry) isSynced() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.unready == 0
+	return e.joined
 }
 
 func (e *entry) isDrained() bool {
@@ -327,6 +320,13 @@ func reasonOf(o syncer.Outcome) hubv1.SyncProblemReason {
 	return ""
 }
 
+// isInConflict: an original waits for the name of its copy.
+func (e *entry) isInConflict() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.trouble[hubv1.SyncConflict]) > 0
+}
+
 // requestProblems requests the objects with held deletes again.
 func (e *entry) requestProblems() {
 	e.mu.Lock()
@@ -335,9 +335,7 @@ func (e *entry) requestProblems() {
 	if e.table == nil {
 		return
 	}
-	for key := range keys {
-		e.table.queue.Add(request{e.Name, key})
-	}
+	e.request(slices.Collect(maps.Keys(keys))...)
 }
 
 // refused: an API server has refused a watch or a write, or lacks the kind.
@@ -347,7 +345,7 @@ func (e *entry) refused() {
 	e.recheck = e.recheck || due
 	e.mu.Unlock()
 	if due {
-		e.engine.again(e.Name)
+		e.engine.request(e.Name, 0)
 	}
 }
 
@@ -363,14 +361,4 @@ func (e *entry) takeRecheck() bool {
 	asked := e.recheck
 	e.recheck, e.checked = false, time.Now()
 	return asked
-}
-
-// relabelled requests the originals of a rule whose patches depend on the labels of the Cluster.
-func (e *entry) relabelled(ctx context.Context) {
-	if len(e.Patches) == 0 || e.opened == nil {
-		return
-	}
-	for _, key := range e.originalsIn(ctx, "") {
-		e.table.queue.Add(request{e.Name, key})
-	}
 }

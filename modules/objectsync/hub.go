@@ -172,7 +172,7 @@ func (r *releaser) abandoned(
 // unselected says why a Cluster that runs the module will not release an object.
 func unselected(obj *metav1.PartialObjectMetadata, rule rules.Rule, c *hubv1.Cluster) string {
 	responds := meta.IsStatusConditionTrue(c.Status.Conditions, hubv1.ConditionReachable)
-	if responds && !rule.SelectsObject(obj) && time.Since(obj.DeletionTimestamp.Time) > unselectedAfter {
+	if responds && !rule.Selector(c.Name, nil).MaySelect(obj) && time.Since(obj.DeletionTimestamp.Time) > unselectedAfter {
 		return "the rule does not select the object any longer"
 	}
 	return ""

@@ -120,7 +120,7 @@ func (l *limit) count(ctx context.Context, younger time.Duration) error {
 		return nil
 	}
 	all := listOf(l.rule.GVK())
-	if err := l.rule.opened.Copies.List(ctx, all); err != nil {
+	if err := l.rule.opened.Copies.Reader().List(ctx, all); err != nil {
 		return fmt.Errorf("count the copies of rule %s: %w", l.rule.Name, err)
 	}
 	sizes, total := map[types.NamespacedName]int64{}, int64(0)

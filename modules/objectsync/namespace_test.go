@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
@@ -16,8 +15,8 @@ import (
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 )
 
-// unreadable is a cache whose reads fail.
-type unreadable struct{ cache.Cache }
+// unreadable is a reader that fails.
+type unreadable struct{ client.Reader }
 
 var errRead = errors.New("the informer has no permission")
 
@@ -32,7 +31,7 @@ func TestNeedsNamespace(t *testing.T) {
 	r := &entry{Rule: rules.Rule{SyncRuleSpec: hubv1.SyncRuleSpec{From: hubv1.SyncFromRemote, Namespaces: hubv1.SyncNamespaces{
 		Selector: &hubv1.LabelSelector{MatchLabels: map[string]hubv1.LabelValue{"a": "b"}},
 	}}}}
-	r.params.Cache, r.ctx = unreadable{}, t.Context()
+	r.namespaces, r.ctx = unreadable{}, t.Context()
 	up := &unstructured.Unstructured{}
 	testkit.NoError(t, testkit.Err(r.needsNamespace(t.Context(), up)), "an object without a namespace")
 	up.SetNamespace("shop")

@@ -64,8 +64,7 @@ func TestEngine_Tidy(t *testing.T) {
 	testkit.Background(t, informers.Start)
 	e := newEngine(Params{Shared: newShared()})
 	e.params.Cache = informers
-	n := need{kind: hubv1.SyncKind{APIVersion: "v1", Kind: "ConfigMap"}}
-	object := emptyOf(schema.FromAPIVersionAndKind(n.kind.APIVersion, n.kind.Kind))
+	object := emptyOf(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"})
 	runs := func() bool {
 		key := client.ObjectKey{Namespace: "default", Name: "none"}
 		var missing *cache.ErrResourceNotCached
@@ -73,13 +72,20 @@ func TestEngine_Tidy(t *testing.T) {
 	}
 	_, err = informers.GetInformer(t.Context(), object)
 	testkit.Must(t, err)
-	used := time.Now()
-	e.entries["needs"] = &entry{Rule: rules.Rule{SyncRuleSpec: hubv1.SyncRuleSpec{Kind: n.kind}}}
-	e.tidy(t.Context(), used)
-	delete(e.entries, "needs")
-	e.tidy(t.Context(), used.Add(59*time.Second))
+	left, one := time.Now(), &entry{}
+	of := &feed{object: object, cancel: func() {}, members: map[*entry]*member{one: nil}}
+	e.feeds[keyOf(object)] = of
+	tidy := func(at time.Duration) {
+		e.tidy(t.Context(), left.Add(at))
+		e.tidy(t.Context(), left.Add(at)) // Its handler has ended.
+	}
+	tidy(time.Hour)
+	testkit.Equal(t, runs(), true, "while an entry follows it")
+	delete(of.members, one)
+	of.left = left
+	tidy(59 * time.Second)
 	testkit.Equal(t, runs(), true, "before a minute has passed")
-	e.tidy(t.Context(), used.Add(time.Minute))
+	tidy(time.Minute)
 	testkit.Equal(t, runs(), false, "after a minute")
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,6 +23,7 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
+	"github.com/clusterfx/clusterfx/reconcilers/syncer/side"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
 	"github.com/clusterfx/clusterfx/registry/hubobjects"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
@@ -44,9 +46,13 @@ func (e *entry) open(ctx context.Context) (err error) {
 		return context.Cause(ctx)
 	}
 	p := e.params
+	remote, err := e.engine.remoteFeed(emptyOf(e.GVK()), e)
+	if err != nil {
+		return err
+	}
 	options := syncer.PairOptions{
 		Name: "sync-" + e.Name, Manager: p.Manager, Identity: e.Identity(placeOf(p)), OneToOne: e.HasFinalizers(),
-		Upstream: syncer.OfHub(p.Remote, e.hubSelection()), Downstream: syncer.OfRemote(p.Remote),
+		Upstream: syncer.OfHub(p.Remote, e.hubSelection()), Downstream: syncer.OfRemote(p.Remote).With(remote.view),
 		Quote: e.quoteFor(), Metrics: p.Metrics, StatusLimiter: e.engine.statuses,
 		Cause: "rule " + e.Name, GiveUp: e.giveUp, Report: e.report, Refused: e.refused,
 	}
@@ -54,9 +60,6 @@ func (e *entry) open(ctx context.Context) (err error) {
 		options.Upstream, options.Downstream = options.Downstream, options.Upstream
 	}
 	if e.pair, err = syncer.NewPair(options); err != nil {
-		return err
-	}
-	if err = e.watchNamespaces(); err != nil {
 		return err
 	}
 	if e.From == hubv1.SyncFromRemote {
@@ -73,7 +76,27 @@ func (e *entry) open(ctx context.Context) (err error) {
 			Name: "namespace", Upstream: syncer.Mutators[object]{Get: e.needsNamespace},
 		}},
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	e.follow(remote, selector)
+	return e.watchNamespaces()
+}
+
+func (e *entry) follow(remote *feed, selector rules.Selector) {
+	finalizer, label, tenant := e.Finalizer(placeOf(e.params)), e.pair.Identity().Keys().ManagedBy, e.Tenant(placeOf(e.params))
+	copies := &member{Watched: e.opened.Copies, of: remote, concerns: func(down *metav1.ObjectMeta) bool {
+		return down.Labels[label] == tenant || e.isInConflict()
+	}}
+	originals := &member{Watched: e.opened.Originals, of: remote, concerns: func(up *metav1.ObjectMeta) bool {
+		return selector.MaySelect(up) || slices.Contains(up.Finalizers, finalizer) || e.opened.Has(types.NamespacedName{Namespace: up.Namespace, Name: up.Name})
+	}}
+	if e.From == hubv1.SyncFromHub {
+		originals.of = e.engine.feed(originals.View, &feed{view: originals.View}, e)
+	} else {
+		copies.of = e.engine.feed(copies.View, &feed{view: copies.View}, e)
+	}
+	e.watches = []*member{copies, originals}
 }
 
 // quoteFor is nil if events must repeat no text: the hub's own, and those about Secrets, which might contain values.
@@ -110,29 +133,30 @@ func (e *entry) hubSelection() syncer.HubSelection {
 	return s
 }
 
+// watchNamespaces requests the originals in a namespace with its events.
 func (e *entry) watchNamespaces() (err error) {
-	switch {
-	case e.NamespaceLabels() == nil:
+	if e.NamespaceLabels() == nil {
 		return nil
-	case e.From == hubv1.SyncFromRemote:
-		e.relabels, err = e.pair.WatchUpstream(namespaceMetadata(), func(ctx context.Context, namespace client.Object) []types.NamespacedName {
-			return e.originalsIn(ctx, namespace.GetName())
-		})
+	}
+	var from *feed
+	if e.From == hubv1.SyncFromRemote {
+		from, err = e.engine.remoteFeed(namespaceMetadata(), e)
+	} else {
+		hub := syncer.OfHub(e.params.Remote, syncer.HubSelection{Route: hubobjects.All(), Permissions: e.hubRules, Until: e.ctx})
+		var view side.View
+		if view, err = hub.Open(side.Want{Object: namespaceMetadata(), Refused: e.refused}); err == nil {
+			from = e.engine.feed(view, &feed{view: view}, e)
+		}
+	}
+	if err != nil {
 		return err
 	}
-	e.namespaces, err = e.params.HubObjects.Watch(hubobjects.Selection{
-		Object: namespaceMetadata(), Route: hubobjects.All(), Permissions: e.hubRules, Until: e.ctx, Refused: e.refused,
-	})
-	if err == nil {
-		e.relabels = hubobjects.Map(e.namespaces, func(ctx context.Context, namespace client.Object) []reconcile.Request {
-			var all []reconcile.Request
-			for _, key := range e.originalsIn(ctx, namespace.GetName()) {
-				all = append(all, reconcile.Request{NamespacedName: key})
-			}
-			return all
-		})
+	e.namespaces = from.view.Reader()
+	observe := func(_ context.Context, of client.Object, _ bool) []types.NamespacedName {
+		return []types.NamespacedName{{Namespace: of.GetName()}}
 	}
-	return err
+	from.set(e, &member{Watched: syncer.Watched{Observe: observe}, concerns: func(*metav1.ObjectMeta) bool { return true }})
+	return nil
 }
 
 func emptyOf(kind schema.GroupVersionKind) object {
@@ -166,11 +190,7 @@ func (e *entry) namespace(name string) (*metav1.PartialObjectMetadata, error) {
 	found := namespaceMetadata()
 	ctx, cancel := context.WithTimeout(e.ctx, labelTimeout) // A read from memory has no caller's context.
 	defer cancel()
-	var reader client.Reader = e.params.Cache
-	if e.namespaces != nil {
-		reader = e.namespaces
-	}
-	return found, reader.Get(ctx, types.NamespacedName{Name: name}, found)
+	return found, e.namespaces.Get(ctx, types.NamespacedName{Name: name}, found)
 }
 
 func (e *entry) mutate(ctx context.Context, _, copied object) error {
@@ -273,20 +293,6 @@ func (c *copier) createNamespace(ctx context.Context, s *syncer.Session[object])
 	return nil
 }
 
-// originalsIn returns the originals in a namespace, or all for "".
-func (e *entry) originalsIn(ctx context.Context, namespace string) []types.NamespacedName {
-	all := listOf(e.GVK())
-	if err := e.opened.Originals.List(ctx, all, client.InNamespace(namespace)); err != nil {
-		e.params.Logger.Error(err, "Failed to list the originals after a change of labels", "rule", e.Name)
-		return nil
-	}
-	keys := make([]types.NamespacedName, 0, len(all.Items))
-	for i := range all.Items {
-		keys = append(keys, client.ObjectKeyFromObject(&all.Items[i]))
-	}
-	return keys
-}
-
 // hasCopies reports whether a rule that does not select the Cluster has copies there, as from a time when the hub did not run.
 func (e *engine) hasCopies(ctx context.Context, r rules.Rule) (bool, error) {
 	e.mu.Lock()
@@ -296,22 +302,17 @@ func (e *engine) hasCopies(ctx context.Context, r rules.Rule) (bool, error) {
 	if isKnown && known == r.Generation && !runs {
 		return false, nil
 	}
-	target := e.params.APIReader
-	options := []client.ListOption{client.MatchingLabels{r.Identity(placeOf(e.params)).Keys().ManagedBy: r.Tenant(placeOf(e.params))}, client.Limit(1)}
-	if r.From == hubv1.SyncFromRemote {
-		target = e.params.HubClient
-		if named := r.HubNamespaces(); len(named) > 0 {
-			options = append(options, client.InNamespace(named[0]))
-		}
-	}
-	page := metadataOf(r.GVK())
-	err := target.List(ctx, page, options...)
+	looking, found := context.WithCancel(ctx)
+	defer found()
+	err := newCleaner(e.params, r).eachCopy(looking, func(context.Context, *metav1.PartialObjectMetadata) error {
+		found()
+		return nil
+	})
 	switch {
-	case isAbsent(err), apierrors.IsForbidden(err): // A rule that never had the permission has made nothing.
-	case err != nil:
-		return false, fmt.Errorf("look for copies of rule %s: %w", r.Name, err)
-	case len(page.Items) > 0:
+	case ctx.Err() == nil && looking.Err() != nil:
 		return true, nil
+	case err != nil && !isAbsent(err) && !apierrors.IsForbidden(err): // A rule that never had the permission has made nothing.
+		return false, fmt.Errorf("look for copies of rule %s: %w", r.Name, err)
 	}
 	e.note(r.Name, r.Generation)
 	return false, nil

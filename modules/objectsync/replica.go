@@ -6,18 +6,16 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"math"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/tools/cache"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	hubac "github.com/clusterfx/clusterfx/api/v1alpha1/applyconfiguration/api/v1alpha1"
@@ -37,15 +35,14 @@ const (
 	maxFieldManager = 128
 )
 
-// reporter writes what the apps of this replica say into the status of each rule.
+// reporter writes what the apps of this replica say into the status of each rule. It has one worker.
 type reporter struct {
 	shared  *shared
 	params  registry.HubPart
 	list    func() []registry.Status // the remotes of this replica
 	began   time.Time
-	remotes atomic.Bool          // something has changed in a remote since the last look
-	written map[string]time.Time // of run
-	seen    map[string]seen      // of run
+	written map[string]time.Time // when a rule was reported; "" is the last look at the remotes
+	seen    map[string]seen
 }
 
 // seen is when the reporter first had a generation of a rule.
@@ -57,77 +54,51 @@ type seen struct {
 // SetUpReplica adds the reporter of this replica.
 func SetUpReplica(p registry.HubPart, s *shared) error {
 	r := &reporter{shared: s, params: p, list: p.Registry.List, began: time.Now(), written: map[string]time.Time{}, seen: map[string]seen{}}
-	return p.Manager.Add(manager.RunnableFunc(func(ctx context.Context) error {
-		p.Registry.Follow(ctx, func(registry.Event) { r.remotes.Store(true) })
-		return r.run(ctx)
-	}))
+	ofRemotes := func(registry.Event) []reconcile.Request { return []reconcile.Request{{}} }
+	return r.controller(p.Manager).WatchesRawSource(registry.Source(p.Registry, ofRemotes)).Complete(r)
 }
 
-func (r *reporter) run(ctx context.Context) error {
-	informer, err := r.params.Cache.GetInformer(ctx, &hubv1.SyncRule{})
-	if err != nil {
-		return fmt.Errorf("watch the rules: %w", err)
-	}
-	handlers, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: r.touch, UpdateFunc: func(_, now any) { r.touch(now) }, DeleteFunc: r.gone,
-	})
-	if err != nil {
-		return fmt.Errorf("watch the rules: %w", err)
-	}
-	defer func() { _ = informer.RemoveEventHandler(handlers) }() // The cache ends, too.
-	pending := map[string]bool{}
-	wait.UntilWithContext(ctx, func(ctx context.Context) { r.look(ctx, pending) }, lookEvery)
-	return nil
+func (r *reporter) controller(m ctrl.Manager) *registry.ControllerBuilder[reconcile.Request] {
+	return registry.ControllerManagedBy(m).Named("sync-reports").For(&hubv1.SyncRule{}).WatchesRawSource(source.Func(r.shared.begin))
 }
 
-func (r *reporter) touch(object any) {
+// Reconcile reports a rule. Without a name something has changed in a remote.
+func (r *reporter) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	every := reportEvery
+	if req.Name == "" {
+		every = lookEvery
+	}
+	if wait := every - time.Since(r.written[req.Name]); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil
+	}
+	if req.Name == "" {
+		r.written[""] = time.Now()
+		return reconcile.Result{}, r.all(ctx)
+	}
 	r.shared.first.Do(func() { close(r.shared.exists) })
-	if rule, ok := object.(*hubv1.SyncRule); ok {
-		r.shared.touch(rule.Name)
+	done, err := r.report(ctx, req.Name)
+	if err != nil {
+		r.params.Logger.V(1).Info("Failed to report a rule", "rule", req.Name, "error", err.Error())
+		r.written[req.Name] = time.Now() // also of what has failed
 	}
+	if !done {
+		return reconcile.Result{RequeueAfter: lookEvery}, nil
+	}
+	return reconcile.Result{}, nil
 }
 
-func (r *reporter) gone(object any) {
-	if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
-		object = last.Obj
+// all asks for all rules.
+func (r *reporter) all(ctx context.Context) error {
+	remotes := r.list()
+	r.shared.leave(func(name registry.ClusterName) bool {
+		return slices.ContainsFunc(remotes, func(one registry.Status) bool { return one.Name == name && runs(one) })
+	})
+	var all hubv1.SyncRuleList
+	err := r.params.Client.List(ctx, &all, client.UnsafeDisableDeepCopy)
+	for i := range all.Items {
+		r.shared.touch(all.Items[i].Name)
 	}
-	if rule, ok := object.(*hubv1.SyncRule); ok {
-		r.shared.rules.Forget(rule.Name)
-		r.shared.touch(rule.Name)
-	}
-}
-
-// look reports what is pending and due.
-func (r *reporter) look(ctx context.Context, pending map[string]bool) {
-	for name := range r.shared.take() {
-		pending[name] = true
-	}
-	if r.remotes.Swap(false) {
-		remotes := r.list()
-		r.shared.leave(func(name registry.ClusterName) bool {
-			return slices.ContainsFunc(remotes, func(one registry.Status) bool { return one.Name == name && runs(one) })
-		})
-		var all hubv1.SyncRuleList
-		if err := r.params.Client.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
-			r.remotes.Store(true)
-		}
-		for i := range all.Items {
-			pending[all.Items[i].Name] = true
-		}
-	}
-	for name := range pending {
-		if time.Since(r.written[name]) < reportEvery {
-			continue
-		}
-		done, err := r.report(ctx, name)
-		if err != nil {
-			r.params.Logger.V(1).Info("Failed to report a rule", "rule", name, "error", err.Error())
-			r.written[name] = time.Now() // also of what has failed
-		}
-		if done {
-			delete(pending, name)
-		}
-	}
+	return err
 }
 
 // report is done if the status says what the apps say.
@@ -137,6 +108,7 @@ func (r *reporter) report(ctx context.Context, name string) (done bool, err erro
 		if err = client.IgnoreNotFound(err); err == nil {
 			delete(r.written, name)
 			delete(r.seen, name)
+			r.shared.rules.Forget(name)
 		}
 		return err == nil, err
 	}

@@ -3,18 +3,18 @@
 package objectsync
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
@@ -51,17 +51,14 @@ func TestReporter_OneWrite(t *testing.T) {
 	testkit.Must(t, c.Create(t.Context(), rule))
 	direct, err := client.NewWithWatch(cluster.Config(), client.Options{Scheme: c.Scheme()})
 	testkit.Must(t, err)
-	informers, err := cache.New(cluster.Config(), cache.Options{Scheme: c.Scheme()})
+	m, err := ctrl.NewManager(cluster.Config(), ctrl.Options{Logger: logr.Discard(), Scheme: c.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"}})
 	testkit.Must(t, err)
-
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 2)
-	go func() { ended <- informers.Start(ctx) }()
 	r := &reporter{
 		shared: newShared(), list: func() []registry.Status { return remotesOf(500, metav1.ConditionTrue) },
 		began: time.Now(), written: map[string]time.Time{}, seen: map[string]seen{},
 	}
-	r.params.Cache, r.params.Client, r.params.Options.Replica = informers, c, "hub-0"
+	r.params.Client, r.params.Options.Replica = c, "hub-0"
+	testkit.Must(t, r.controller(m).Complete(r))
 	fail := func(reason hubv1.SyncProblemReason) {
 		for _, one := range r.list() {
 			e := newEngine(Params{Remote: registry.Remote{Name: one.Name}, Shared: r.shared})
@@ -73,13 +70,9 @@ func TestReporter_OneWrite(t *testing.T) {
 		r.shared.touch(rule.Name)
 	}
 	fail(hubv1.SyncConflict)
-	go func() { ended <- r.run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		testkit.NoError(t, errors.Join(<-ended, <-ended))
-	})
+	testkit.Background(t, m.Start)
 
-	changes, err := direct.Watch(ctx, &hubv1.SyncRuleList{})
+	changes, err := direct.Watch(t.Context(), &hubv1.SyncRuleList{})
 	testkit.Must(t, err)
 	defer changes.Stop()
 	var writes []time.Time

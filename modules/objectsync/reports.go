@@ -4,13 +4,17 @@ package objectsync
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
@@ -23,15 +27,30 @@ type shared struct {
 	first  sync.Once
 	exists chan struct{} // closed when the hub has, or had, a rule
 
-	mu      sync.Mutex                       // protects the fields; held for a few instructions
+	queue // of the reporter
+
+	mu      sync.Mutex                       // protects the field; held for a few instructions
 	engines map[registry.ClusterName]*engine // of the last app of each remote
-	dirty   map[string]bool                  // rules about which something has changed since take
+}
+
+// queue is that of a controller, from its begin.
+type queue struct{ of atomic.Pointer[requests] }
+
+type requests = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+func (q *queue) begin(_ context.Context, of requests) error {
+	q.of.Store(&of)
+	return nil
+}
+
+func (q *queue) request(rule string, after time.Duration) {
+	if of := q.of.Load(); of != nil {
+		(*of).AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: rule}}, after)
+	}
 }
 
 func newShared() *shared {
-	return &shared{
-		rules: &rules.Compiler{}, exists: make(chan struct{}), engines: map[registry.ClusterName]*engine{}, dirty: map[string]bool{},
-	}
+	return &shared{rules: &rules.Compiler{}, exists: make(chan struct{}), engines: map[registry.ClusterName]*engine{}}
 }
 
 // report is what an app says of a rule in its remote.
@@ -80,21 +99,8 @@ func (s *shared) said(rule string, of registry.ClusterName) (said report, says b
 	return one.said(), true
 }
 
-// touch marks a rule as changed.
-func (s *shared) touch(rule string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.dirty[rule] = true
-}
-
-// take returns the rules about which something has changed, and forgets that.
-func (s *shared) take() map[string]bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	taken := s.dirty
-	s.dirty = map[string]bool{}
-	return taken
-}
+// touch asks for a report of a rule, in a moment: what changes until then is one report.
+func (s *shared) touch(rule string) { s.request(rule, lookEvery) }
 
 // said is what the hub part learns when it asks how far the rule is in this remote.
 func (e *entry) said() report {

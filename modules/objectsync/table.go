@@ -45,10 +45,7 @@ type tableKey struct {
 
 // table is the controller of one kind and direction in an app, for all rules about it. It stays until the app ends.
 type table struct {
-	begun chan struct{} // closed when ctx and queue are set
-
-	// Of the source of the controller.
-	ctx   context.Context //nolint:containedctx // The life of the controller.
+	begun chan struct{} // closed when queue is set
 	queue workqueue.TypedRateLimitingInterface[request]
 
 	mu      sync.Mutex // protects the field; held for a few instructions
@@ -79,8 +76,8 @@ func (e *engine) table(r rules.Rule) (*table, error) {
 	return t, nil
 }
 
-func (t *table) begin(ctx context.Context, queue workqueue.TypedRateLimitingInterface[request]) error {
-	t.ctx, t.queue = ctx, queue
+func (t *table) begin(_ context.Context, queue workqueue.TypedRateLimitingInterface[request]) error {
+	t.queue = queue
 	close(t.begun)
 	return nil
 }
@@ -116,7 +113,7 @@ func (t *table) Reconcile(ctx context.Context, req request) (reconcile.Result, e
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(one.ctx, cancel)()
-	result, err := one.opened.Reconcile(ctx, reconcile.Request{NamespacedName: req.NamespacedName})
+	result, err := one.reconcile(ctx, req.NamespacedName)
 	if one.ctx.Err() != nil {
 		return reconcile.Result{}, nil // A later entry does the rest.
 	}
@@ -138,37 +135,3 @@ func (p patient) Forget(r request) {
 		p.TypedRateLimiter.Forget(r)
 	}
 }
-
-// entryQueue takes the requests of the sources of an entry, which only add.
-type entryQueue struct {
-	workqueue.TypedRateLimitingInterface[request]
-	entry *entry
-}
-
-func (q entryQueue) of(r reconcile.Request) request { return request{q.entry.Name, r.NamespacedName} }
-
-func (q entryQueue) Add(r reconcile.Request) {
-	q.entry.asked(r.NamespacedName)
-	q.TypedRateLimitingInterface.Add(q.of(r))
-}
-
-func (q entryQueue) AddAfter(r reconcile.Request, after time.Duration) {
-	q.TypedRateLimitingInterface.AddAfter(q.of(r), after)
-}
-
-func (q entryQueue) AddRateLimited(r reconcile.Request) {
-	q.TypedRateLimitingInterface.AddRateLimited(q.of(r))
-}
-
-func (q entryQueue) Forget(r reconcile.Request) { q.TypedRateLimitingInterface.Forget(q.of(r)) }
-
-func (q entryQueue) NumRequeues(r reconcile.Request) int {
-	return q.TypedRateLimitingInterface.NumRequeues(q.of(r))
-}
-
-func (q entryQueue) Get() (reconcile.Request, bool) {
-	r, shutdown := q.TypedRateLimitingInterface.Get()
-	return reconcile.Request{NamespacedName: r.NamespacedName}, shutdown
-}
-
-func (q entryQueue) Done(r reconcile.Request) { q.TypedRateLimitingInterface.Done(q.of(r)) }

@@ -39,7 +39,7 @@ func (s *Session[T]) Apply(ctx context.Context, desired T) error {
 	if err != nil {
 		return err
 	}
-	fields, err := s.fieldsOf(desired)
+	fields, err := r.form().fields(s.up, s.name, desired)
 	if err != nil {
 		return err
 	}
@@ -75,12 +75,6 @@ type form[T client.Object] struct {
 	isTyped    bool // the scheme has the kind
 	exclude    []string
 }
-
-func (s *Session[T]) fieldsOf(desired T) (map[string]any, error) {
-	return s.of.form().fields(s.up, s.name, desired)
-}
-
-func (s *Session[T]) stamp(obj T) { s.of.form().stamp(s.up, s.name, obj) }
 
 func (r *reconciler[T]) form() form[T] {
 	isTyped := r.pair.options.Manager.GetScheme().Recognizes(r.kind)

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -101,20 +100,14 @@ func newCRD(name string) *unstructured.Unstructured {
 	return u
 }
 
-// findCRD lists if need be: the name of a definition has the plural, which may be unusual.
+// findCRD asks for the plural, which may be unusual.
 func findCRD(ctx context.Context, a Access, kind schema.GroupVersionKind) (*unstructured.Unstructured, error) {
-	plural, _ := meta.UnsafeGuessKindToResource(kind)
-	found := newCRD(plural.Resource + "." + kind.Group)
-	err := a.Live.Get(ctx, types.NamespacedName{Name: found.GetName()}, found)
-	if err == nil || !apierrors.IsNotFound(err) {
-		return found, err
-	}
 	mapping, err := a.Client.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {
-		return nil, errors.Join(errNoCRD, err)
+		return nil, err
 	}
-	found = newCRD(mapping.Resource.Resource + "." + kind.Group)
-	return found, a.Live.Get(ctx, types.NamespacedName{Name: found.GetName()}, found)
+	found := newCRD(mapping.Resource.Resource + "." + kind.Group)
+	return found, a.Live.Get(ctx, client.ObjectKeyFromObject(found), found)
 }
 
 func reduced(source *unstructured.Unstructured, version string) (*unstructured.Unstructured, error) {

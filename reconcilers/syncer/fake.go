@@ -36,7 +36,7 @@ func (r *fakeReconciler[T]) Reconcile(ctx context.Context, req reconcile.Request
 
 func around(
 	ctx context.Context, s Base, req reconcile.Request, f func(context.Context) (reconcile.Result, error),
-) (reconcile.Result, error) {
+) (result reconcile.Result, err error) {
 	starter, ok := s.(Starter)
 	if !ok {
 		return settle(f(ctx))
@@ -45,22 +45,10 @@ func around(
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	outcome := &ending{starter: starter, err: ErrPanicked}
-	defer outcome.end(ctx, req)
+	err = ErrPanicked // until f returns
+	defer func() { starter.ReconcileEnd(ctx, req, result, err) }()
 	if skip {
-		outcome.err = nil
 		return reconcile.Result{}, nil
 	}
-	outcome.result, outcome.err = settle(f(ctx))
-	return outcome.result, outcome.err
-}
-
-type ending struct {
-	starter Starter
-	result  reconcile.Result
-	err     error
-}
-
-func (e *ending) end(ctx context.Context, req reconcile.Request) {
-	e.starter.ReconcileEnd(ctx, req, e.result, e.err)
+	return settle(f(ctx))
 }

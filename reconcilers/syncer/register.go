@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/internal/memory"
@@ -31,36 +30,38 @@ import (
 // starts watches of the hub and sends no other requests; Initializers and IndexRegisterers are for Module and Start.
 // The error wraps ErrInvalidConfig, or is of the manager, a watch or ModifyController.
 func Register[T client.Object](p *Pair, s Syncer[T], t Translator[T], o Options[T]) error {
-	r, err := Open(p, s, t, o)
+	r, err := newReconciler(p, s, t, o)
 	if err != nil {
 		return err
 	}
 	b := p.controller(s, o.concurrency(), o.timeout(p))
-	for _, one := range r.Sources {
-		b.WatchesRawSource(one)
-	}
+	b.WatchesRawSource(r.up.Requests(r.observeUp)).WatchesRawSource(r.down.Requests(r.observeDown))
 	return p.complete(b, s, r)
 }
 
-// Opened is the reconciler of a Syncer without a controller.
+// Opened is the reconciler of a Syncer without a controller. The caller requests what the events of both sides ask for.
 type Opened struct {
 	reconcile.Reconciler
-	// Sources of its requests. Each starts once, and ends with its context.
-	Sources []source.TypedSyncingSource[reconcile.Request]
-	// Originals and Copies read what the sources deliver, from memory.
-	Originals, Copies client.Reader
+	Originals, Copies Watched
 
-	copies, formers func() int
-	moved           Related
+	memory *memory.Memory
+}
+
+// Watched is what a Syncer watches on one side. The View may be that of many Syncers, see Side.With.
+type Watched struct {
+	side.View
+	// Observe is for the Requests of the View. A downstream one may leave out objects without the pair's label, unless copies wait for
+	// their names.
+	Observe side.Notify
 }
 
 // Count returns the number of copies, with those at earlier addresses.
-func (o *Opened) Count() int { return o.copies() + o.formers() }
+func (o *Opened) Count() int { return o.memory.Count() + o.memory.Formers() }
 
-// Moved takes an object that a watch of the downstream cluster does not deliver, such as a copy at another address than the translator's,
-// and returns the originals to reconcile; see Options.Moves.
-func (o *Opened) Moved(ctx context.Context, found client.Object) []types.NamespacedName {
-	return o.moved(ctx, found)
+// Has reports whether an original has a copy, as far as the events of copies tell.
+func (o *Opened) Has(up types.NamespacedName) bool {
+	_, known := o.memory.NameOf(up)
+	return known || len(o.memory.FormersOf(up)) > 0
 }
 
 // Open is for the author of a controller in which many pairs come and go. A ControllerModifier is not called, nor do Concurrency and
@@ -71,11 +72,7 @@ func Open[T client.Object](p *Pair, s Syncer[T], t Translator[T], o Options[T]) 
 		return nil, err
 	}
 	return &Opened{
-		Reconciler: r, Originals: r.up.Reader(), Copies: r.down.Reader(), copies: r.memory.Count, formers: r.memory.Formers,
-		moved: func(ctx context.Context, found client.Object) []types.NamespacedName {
-			return r.observeDown(ctx, found, false)
-		},
-		Sources: []source.TypedSyncingSource[reconcile.Request]{r.up.Requests(r.observeUp), r.down.Requests(r.observeDown)},
+		Reconciler: r, Originals: Watched{r.up, r.observeUp}, Copies: Watched{r.down, r.observeDown}, memory: r.memory,
 	}, nil
 }
 

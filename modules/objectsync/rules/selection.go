@@ -23,12 +23,6 @@ func (r Rule) SelectsCluster(cluster map[string]string) bool {
 	return s == nil || s.Matches(labels.Set(cluster))
 }
 
-// SelectsObject reports whether the rule names an original and selects its labels, wherever it is.
-func (r Rule) SelectsObject(obj metav1.Object) bool {
-	s := r.ObjectLabels()
-	return (s == nil || s.Matches(labels.Set(obj.GetLabels()))) && (len(r.Objects.Names) == 0 || slices.Contains(r.Objects.Names, obj.GetName()))
-}
-
 // NamespaceLabels selects their namespaces; nil if the rule does not.
 func (r Rule) NamespaceLabels() labels.Selector {
 	if r.Namespaces.Selector == nil {
@@ -94,18 +88,21 @@ func (r Rule) Selector(cluster string, labelsOf func(namespace string) (map[stri
 	return s
 }
 
+// MaySelect looks at name, namespace and labels of an object, and not at the labels of its namespace.
+func (s Selector) MaySelect(obj metav1.Object) bool {
+	namespace := obj.GetNamespace()
+	return (len(s.names) == 0 || slices.Contains(s.names, obj.GetName())) && (s.objects == nil || s.objects.Matches(labels.Set(obj.GetLabels()))) &&
+		(s.byLabels != nil && namespace != "" || s.namespaces[namespace] || namespace == "" && s.byLabels == nil && len(s.namespaces) == 0)
+}
+
 // Selects is false for a copy of any rule.
 func (s Selector) Selects(obj metav1.Object) bool {
 	namespace := obj.GetNamespace()
 	switch {
-	case len(s.names) > 0 && !slices.Contains(s.names, obj.GetName()):
+	case !s.MaySelect(obj), translate.IsCopy(obj), !mayUse(namespace):
 		return false
-	case s.objects != nil && !s.objects.Matches(labels.Set(obj.GetLabels())), translate.IsCopy(obj), !mayUse(namespace):
-		return false
-	case namespace == "":
-		return len(s.namespaces) == 0 && s.byLabels == nil
 	case s.byLabels == nil:
-		return s.namespaces[namespace]
+		return true
 	}
 	if isOfKubernetes(namespace) {
 		return false

@@ -37,7 +37,7 @@ type HubSelection struct {
 // the selection. The module must declare HubRules: get, list and watch for the kinds; downstream also create, patch
 // and delete.
 func OfHub(p registry.Remote, s HubSelection) Side {
-	return Side{&hubSide{client: p.HubClient, objects: p.HubObjects, selection: s}}
+	return Side{inner: &hubSide{client: p.HubClient, objects: p.HubObjects, selection: s}}
 }
 
 type hubSide struct {
@@ -65,21 +65,21 @@ func (s *hubSide) open(w Want) (View, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &hubView{objects: objects}, nil
+	return hubView{objects}, nil
 }
 
 type hubView struct{ objects *hubobjects.Objects }
 
-func (v *hubView) Reader() client.Reader { return v.objects }
+func (v hubView) Reader() client.Reader { return v.objects }
 
-func (v *hubView) Requests(observe Notify) source.TypedSyncingSource[reconcile.Request] {
+func (v hubView) Requests(observe Notify) source.TypedSyncingSource[reconcile.Request] {
 	return hubobjects.Map(v.objects, func(ctx context.Context, obj client.Object) []reconcile.Request {
 		gone, ok := v.objects.Deleted(client.ObjectKeyFromObject(obj))
 		return requestsFor(observe(ctx, obj, ok && gone.Seen && gone.Object.GetUID() == obj.GetUID()))
 	})
 }
 
-func (v *hubView) Declare(ctx context.Context, key types.NamespacedName) (context.Context, error) {
+func (v hubView) Declare(ctx context.Context, key types.NamespacedName) (context.Context, error) {
 	gone, ok := v.objects.Deleted(key)
 	if !ok {
 		return ctx, nil

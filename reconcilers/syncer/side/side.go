@@ -16,7 +16,10 @@ import (
 )
 
 // Side is one cluster of a pair. Make one with InProcess, OfRemote or OfHub.
-type Side struct{ inner inner }
+type Side struct {
+	inner inner
+	view  View
+}
 
 // IsZero reports whether the Side is no cluster.
 func (s Side) IsZero() bool { return s.inner == nil }
@@ -33,7 +36,15 @@ func (s Side) Cluster() registry.ClusterName {
 func (s Side) Access() Access { return s.inner.access() }
 
 // Open begins a watch, while the pair is set up.
-func (s Side) Open(w Want) (View, error) { return s.inner.open(w) }
+func (s Side) Open(w Want) (View, error) {
+	if s.view != nil {
+		return s.view, nil
+	}
+	return s.inner.open(w)
+}
+
+// With returns the side with a View of it that Open returns, for many pairs with objects of one kind.
+func (s Side) With(v View) Side { return Side{s.inner, v} }
 
 // Selects reports whether the views contain obj, which was read live. Only a hub upstream selects.
 func (s Side) Selects(obj client.Object) bool {
@@ -73,7 +84,7 @@ type Want struct {
 	Refused func()
 }
 
-// View is the objects of one kind on one side.
+// View is the objects of one kind on one side. Views of the same objects in the hub are equal.
 type View interface {
 	// Reader reads from memory if the side has the objects there.
 	Reader() client.Reader
@@ -89,10 +100,12 @@ type View interface {
 type Notify func(ctx context.Context, obj client.Object, deleted bool) []types.NamespacedName
 
 // InProcess is a cluster with a cache in this process: a manager, or a cluster.Cluster that one runs.
-func InProcess(c cluster.Cluster) Side { return Side{&clusterSide{cluster: c}} }
+func InProcess(c cluster.Cluster) Side { return Side{inner: &clusterSide{cluster: c}} }
 
 // OfRemote is the remote of an app.
-func OfRemote(p registry.Remote) Side { return Side{&clusterSide{cluster: p.Cluster, name: p.Name}} }
+func OfRemote(p registry.Remote) Side {
+	return Side{inner: &clusterSide{cluster: p.Cluster, name: p.Name}}
+}
 
 type clusterSide struct {
 	cluster cluster.Cluster
