@@ -79,7 +79,7 @@ func TestUnselected(t *testing.T) {
 		"unselected lately": {metav1.ConditionTrue, nil, 0, false},
 		"unselected, away":  {metav1.ConditionFalse, nil, 2 * time.Minute, false},
 	} {
-		cluster := &hubv1.Cluster{}
+		cluster := &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
 		cluster.Status.Conditions = []metav1.Condition{{Type: hubv1.ConditionReachable, Status: c.reachable}}
 		deleted := metav1.NewTime(time.Now().Add(-c.deleted))
 		obj := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
