@@ -28,8 +28,6 @@ import (
 )
 
 const (
-	// lackAgain, up to a quarter more, is when a rule is tried again that lacks something.
-	lackAgain = 20 * time.Second
 	kindAgain = 10 * time.Second
 	// A rule that is edited is followed when it has not changed for editQuiet, at the latest after editWait.
 	editQuiet = time.Second
@@ -199,7 +197,7 @@ func (e *engine) keep(ctx context.Context, now *entry, allowed int64) (reconcile
 	}
 	switch {
 	case now.lacks():
-		if wait := lackAgain - time.Since(now.began); wait > 0 { // An event of the rule, such as a write of its status.
+		if wait := e.shared.periods.lack - time.Since(now.began); wait > 0 { // An event of the rule, such as a write of its status.
 			return reconcile.Result{RequeueAfter: wait}, nil
 		}
 		return e.follow(ctx, now.Rule, now.drains, allowed)
@@ -213,7 +211,7 @@ func (e *engine) keep(ctx context.Context, now *entry, allowed int64) (reconcile
 	problems, err := now.check(ctx, true)
 	if err != nil {
 		now.askRecheck()
-		return reconcile.Result{RequeueAfter: wait.Jitter(lackAgain, 0.25)}, nil //nolint:nilerr // The API server does not tell.
+		return reconcile.Result{RequeueAfter: wait.Jitter(e.shared.periods.lack, 0.25)}, nil //nolint:nilerr // The API server does not tell.
 	}
 	if len(problems) > 0 {
 		return e.lack(now, problems), nil
@@ -247,7 +245,7 @@ func (e *engine) follow(ctx context.Context, rule rules.Rule, drains bool, allow
 // lack stops the entry, and nothing else. It is tried again when it could have changed, at the latest after a time.
 func (e *engine) lack(next *entry, problems problems) reconcile.Result {
 	e.rest(next.Rule, next.drains, report{Generation: next.Generation, Problems: problems})
-	return reconcile.Result{RequeueAfter: wait.Jitter(lackAgain, 0.25)}
+	return reconcile.Result{RequeueAfter: wait.Jitter(e.shared.periods.lack, 0.25)}
 }
 
 // rest has an entry that does not work.

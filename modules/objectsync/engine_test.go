@@ -391,7 +391,7 @@ limited: {from: Hub, kind: {apiVersion: v1, kind: ConfigMap}, namespaces: {names
 func TestEngine_Namespaces(t *testing.T) {
 	t.Parallel()
 	rule := rulesOf(t, limited)
-	hub := hubtest.New(t, hubtest.Modules(objectsync.Module, objectsync.RulesModule), hubtest.Rules(rbac.RemoteRules(objectsync.Module)...))
+	hub := hubtest.New(t, hubtest.Modules(objectsync.Quick(), objectsync.RulesModule), hubtest.Rules(rbac.RemoteRules(objectsync.Module)...))
 	create(hub, rule)
 	hub.Create(namespace("shop", nil), configMap("shop", "one", nil))
 	a := hub.NewRemote("a")

@@ -70,9 +70,6 @@ type edit struct {
 	first, last time.Time
 }
 
-// recheckAfter is the least time between two reviews of an entry that works.
-const recheckAfter = 10 * time.Second
-
 func newEntry(e *engine, r rules.Rule, drains bool) *entry {
 	one := &entry{
 		Rule: r, engine: e, params: e.params, drains: drains, began: time.Now(),
@@ -115,7 +112,7 @@ func (e *entry) allow(generation int64) bool {
 
 func (e *entry) run() {
 	e.table.put(e)
-	waits := time.AfterFunc(settled, e.changed) // What still waits then is a problem.
+	waits := time.AfterFunc(e.engine.shared.periods.settled, e.changed) // What still waits then is a problem.
 	context.AfterFunc(e.ctx, func() { waits.Stop() })
 	e.engine.running.Go(e.begin)
 }
@@ -341,7 +338,7 @@ func (e *entry) requestProblems() {
 // refused: an API server has refused a watch or a write, or lacks the kind.
 func (e *entry) refused() {
 	e.mu.Lock()
-	due := time.Since(e.checked) >= recheckAfter && !e.recheck
+	due := time.Since(e.checked) >= e.engine.shared.periods.recheck && !e.recheck
 	e.recheck = e.recheck || due
 	e.mu.Unlock()
 	if due {

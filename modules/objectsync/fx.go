@@ -21,17 +21,21 @@ type Params struct {
 
 // Module runs in all remotes, unless spec.modules or the hub's configuration selects some: it does nothing without a rule, and a rule has
 // a selector of its own. Its hub part reports what the apps of a replica say of the rules.
-var Module = registry.NewModule(Name, registry.ModuleOptions{
-	Description: "Copies objects between the hub and remotes by SyncRules.",
-	Config:      registry.ConfigOf(rules.Defaults),
-	HubRules: []rbacv1.PolicyRule{
-		hubRule("syncrules", "get", "list", "watch"), hubRule("syncrules/status", "patch"),
-		hubRule("clusters", "get"), hubRule("clusters/status", "patch"), definitionsOfRules(),
-	},
-	Remote:  fx.Options(fx.Invoke(SetUp), fx.Provide(registry.AsCleanup(cleanup))),
-	Hub:     fx.Options(fx.Provide(newShared), registry.Share[*shared](), fx.Invoke(SetUpReplica)),
-	HubRuns: registry.WithRemotes,
-})
+var Module = moduleWith(usual())
+
+func moduleWith(p periods) registry.Module {
+	return registry.NewModule(Name, registry.ModuleOptions{
+		Description: "Copies objects between the hub and remotes by SyncRules.",
+		Config:      registry.ConfigOf(rules.Defaults),
+		HubRules: []rbacv1.PolicyRule{
+			hubRule("syncrules", "get", "list", "watch"), hubRule("syncrules/status", "patch"),
+			hubRule("clusters", "get"), hubRule("clusters/status", "patch"), definitionsOfRules(),
+		},
+		Remote:  fx.Options(fx.Invoke(SetUp), fx.Provide(registry.AsCleanup(cleanup))),
+		Hub:     fx.Options(fx.Provide(func() *shared { return newShared(p) }), registry.Share[*shared](), fx.Invoke(SetUpReplica)),
+		HubRuns: registry.WithRemotes,
+	})
+}
 
 // RulesModule is the hub part that one replica has: conditions, the end of rules, and deleted originals whose remote has gone.
 var RulesModule = registry.NewModule(RulesName, registry.ModuleOptions{

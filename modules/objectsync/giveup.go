@@ -17,9 +17,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/deletes"
 )
 
-// settled is how long an edit has to be old before copies are given up for it.
-const settled = 10 * time.Second
-
 // liveness remembers for a moment that the rule is as the entry has it.
 type liveness struct {
 	reads singleflight.Group
@@ -32,7 +29,7 @@ var errEdited = errors.New("the rule has changed")
 
 // giveUp is asked before a copy is deleted because of the rule, and not because of its original.
 func (e *entry) giveUp(ctx context.Context) (context.Context, time.Duration, error) {
-	if wait := settled - time.Since(e.began); wait > 0 || !e.isSynced() { // Half of the copies are half of all.
+	if wait := e.engine.shared.periods.settled - time.Since(e.began); wait > 0 || !e.isSynced() { // Half of the copies are half of all.
 		return ctx, max(wait, time.Second), nil
 	}
 	if err := e.isCurrent(ctx); err != nil {

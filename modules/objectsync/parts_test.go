@@ -62,7 +62,7 @@ func TestEngine_Tidy(t *testing.T) {
 	informers, err := cache.New(cluster.Config(), cache.Options{ReaderFailOnMissingInformer: true})
 	testkit.Must(t, err)
 	testkit.Background(t, informers.Start)
-	e := newEngine(Params{Shared: newShared()})
+	e := newEngine(Params{Shared: newShared(usual())})
 	e.params.Cache = informers
 	object := emptyOf(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"})
 	runs := func() bool {
@@ -94,7 +94,7 @@ func TestEngine_WithoutRules(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- newEngine(Params{Shared: newShared()}).Start(ctx) }() // It has no client.
+	go func() { ended <- newEngine(Params{Shared: newShared(usual())}).Start(ctx) }() // It has no client.
 	cancel()
 	testkit.NoError(t, <-ended)
 }

@@ -24,11 +24,8 @@ import (
 )
 
 const (
-	// reportEvery is the least time between two writes about one rule.
-	reportEvery = 10 * time.Second
-	lookEvery   = time.Second
-	// settling is how long a new process says nothing of rules that its apps do not follow yet, and patience that of a new generation.
-	settling = 15 * time.Second
+	lookEvery = time.Second
+	// patience is how long a process says nothing of a new generation that its apps do not follow yet.
 	patience = 3 * time.Second
 
 	maxProblemBytes = 6 << 10 // of one replica, so that those of some fit into 32 KiB
@@ -64,7 +61,7 @@ func (r *reporter) controller(m ctrl.Manager) *registry.ControllerBuilder[reconc
 
 // Reconcile reports a rule. Without a name something has changed in a remote.
 func (r *reporter) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	every := reportEvery
+	every := r.shared.periods.report
 	if req.Name == "" {
 		every = lookEvery
 	}
@@ -120,7 +117,7 @@ func (r *reporter) report(ctx context.Context, name string) (done bool, err erro
 	switch {
 	case i < 0 && wanted == nil, i >= 0 && wanted != nil && equality.Semantic.DeepEqual(rule.Status.Replicas[i], *wanted):
 		return true, nil
-	case !isWhole && (time.Since(r.began) < settling || time.Since(r.seen[name].at) < patience):
+	case !isWhole && (time.Since(r.began) < r.shared.periods.settling || time.Since(r.seen[name].at) < patience):
 		return false, nil
 	}
 	status := hubac.SyncRuleStatus()

@@ -41,7 +41,7 @@ func ruleOfConfigs() *hubv1.SyncRule {
 	}}
 }
 
-// Hundreds of remotes that fail together, and again, cost one write in ten seconds.
+// Hundreds of remotes that fail together, and again, cost one write in a period, of ten seconds.
 func TestReporter_OneWrite(t *testing.T) {
 	t.Parallel()
 	cluster := fleettest.Cluster(t, "hub")
@@ -54,7 +54,7 @@ func TestReporter_OneWrite(t *testing.T) {
 	m, err := ctrl.NewManager(cluster.Config(), ctrl.Options{Logger: logr.Discard(), Scheme: c.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"}})
 	testkit.Must(t, err)
 	r := &reporter{
-		shared: newShared(), list: func() []registry.Status { return remotesOf(500, metav1.ConditionTrue) },
+		shared: newShared(periods{report: 3 * time.Second}), list: func() []registry.Status { return remotesOf(500, metav1.ConditionTrue) },
 		began: time.Now(), written: map[string]time.Time{}, seen: map[string]seen{},
 	}
 	r.params.Client, r.params.Options.Replica = c, "hub-0"
@@ -95,7 +95,7 @@ func TestReporter_OneWrite(t *testing.T) {
 			fail(hubv1.SyncRejected)
 		}
 	}
-	if apart := writes[1].Sub(writes[0]); apart < reportEvery-time.Second {
+	if apart := writes[1].Sub(writes[0]); apart < r.shared.periods.report-time.Second {
 		t.Errorf("two writes are %s apart", apart)
 	}
 }

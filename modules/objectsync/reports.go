@@ -21,11 +21,28 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
+// periods are those of a hub, and shorter in tests.
+type periods struct {
+	report   time.Duration // the least time between two writes about one rule
+	settling time.Duration // how long a new process says nothing of rules that its apps do not follow yet
+	settled  time.Duration // how long an edit has to be old before copies are given up for it
+	lack     time.Duration // when a rule is tried again that lacks something; up to a quarter more
+	recheck  time.Duration // the least time between two reviews of an entry that works
+}
+
+func usual() periods {
+	return periods{
+		report: 10 * time.Second, settling: 15 * time.Second, settled: 10 * time.Second, lack: 20 * time.Second,
+		recheck: 10 * time.Second,
+	}
+}
+
 // shared is what the hub part of the module and the apps of this replica know of each other.
 type shared struct {
-	rules  *rules.Compiler // compiles a rule once for all apps
-	first  sync.Once
-	exists chan struct{} // closed when the hub has, or had, a rule
+	periods periods
+	rules   *rules.Compiler // compiles a rule once for all apps
+	first   sync.Once
+	exists  chan struct{} // closed when the hub has, or had, a rule
 
 	queue // of the reporter
 
@@ -49,8 +66,8 @@ func (q *queue) request(rule string, after time.Duration) {
 	}
 }
 
-func newShared() *shared {
-	return &shared{rules: &rules.Compiler{}, exists: make(chan struct{}), engines: map[registry.ClusterName]*engine{}}
+func newShared(p periods) *shared {
+	return &shared{periods: p, rules: &rules.Compiler{}, exists: make(chan struct{}), engines: map[registry.ClusterName]*engine{}}
 }
 
 // report is what an app says of a rule in its remote.
@@ -119,7 +136,7 @@ func (e *entry) said() report {
 	if held := len(e.trouble[hubv1.SyncHeld]); held > 0 {
 		one.Problems[hubv1.SyncHeld] = fmt.Sprintf("%d of %d copies, as of %s", held, one.Copies, one.Problems[hubv1.SyncHeld])
 	}
-	if len(e.first) > 0 && time.Since(e.began) > settled {
+	if len(e.first) > 0 && time.Since(e.began) > e.engine.shared.periods.settled {
 		one.Problems[hubv1.SyncWaiting] = first(e.first)
 	}
 	return one

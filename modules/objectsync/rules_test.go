@@ -37,7 +37,7 @@ func hubOf(t testing.TB, text string, more ...hubtest.Option) *hubtest.Hub {
 	t.Helper()
 	all := rulesOf(t, text)
 	hub := hubtest.New(t, append([]hubtest.Option{
-		hubtest.Remotes("a"), hubtest.Modules(objectsync.Module, objectsync.RulesModule), remoteRules(t, all...),
+		hubtest.Remotes("a"), hubtest.Modules(objectsync.Quick(), objectsync.RulesModule), remoteRules(t, all...),
 	}, more...)...)
 	create(hub, all)
 	return hub

@@ -36,7 +36,7 @@ reports:
 func TestTwoHubs(t *testing.T) {
 	t.Parallel()
 	first := hubOf(t, ofTwoHubs)
-	second := hubtest.New(t, hubtest.Modules(objectsync.Module, objectsync.RulesModule))
+	second := hubtest.New(t, hubtest.Modules(objectsync.Quick(), objectsync.RulesModule))
 	create(second, rulesOf(t, ofTwoHubs))
 	remote := first.Remote("a")
 	remote.Create(namespace("shop", nil))
