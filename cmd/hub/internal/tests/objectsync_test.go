@@ -10,8 +10,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 )
@@ -109,4 +111,34 @@ func TestDiff_TakeOver(t *testing.T) {
 		got[c.Object] = string(c.Action)
 	}
 	testkit.Equal(t, got, want)
+}
+
+// What an API server allocates is no difference.
+func TestDiff_Allocated(t *testing.T) {
+	t.Parallel()
+	r := pull()
+	r.Kind, r.To.Naming = hubv1.SyncKind{APIVersion: "v1", Kind: "Service"}, hubv1.SyncMirror
+	s := newTwoClusters(t, r)
+	service := func(of metav1.ObjectMeta) *corev1.Service {
+		return &corev1.Service{ObjectMeta: of, Spec: corev1.ServiceSpec{
+			Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 80}}, Selector: map[string]string{"app": "web"},
+		}}
+	}
+	create := func(in *access.Cluster, obj client.Object) {
+		all, err := client.New(in.Config, client.Options{})
+		must(t, err)
+		must(t, all.Create(t.Context(), obj))
+	}
+	original := service(metav1.ObjectMeta{Namespace: "source", Name: "web"})
+	create(s.hub, original)
+	copied := service(copyOf(t, r, edge, &corev1.ConfigMap{ObjectMeta: original.ObjectMeta}).ObjectMeta)
+	create(s.remote, copied)
+	if original.Spec.ClusterIP == copied.Spec.ClusterIP && original.Spec.Ports[0].NodePort == copied.Spec.Ports[0].NodePort {
+		t.Fatal("both API servers have allocated the same")
+	}
+	all, err := s.diff.Run(t.Context())
+	must(t, err)
+	if len(all) > 0 {
+		t.Errorf("the differences are %+v", all)
+	}
 }
