@@ -44,6 +44,14 @@ func (r *runner) gate(replica string) func(registry.ClusterName) (int64, error) 
 	}
 }
 
+// as makes a registry one of several replicas that live and share their holds.
+func (r *runner) as(replica string, holds client.ObjectKey) func(*registry.Options) {
+	return func(o *registry.Options) {
+		o.Holds, o.Replica, o.Gate = holds, replica, r.gate(replica)
+		o.Alive = func(string) bool { return true }
+	}
+}
+
 // A hold moves with its remote from one registry to another that shares the remotes: it is in force before the first delete there,
 // shown in the status, and an operator can allow its deletes there. Its entry stays as it was.
 func TestDeletes_HoldMoves(t *testing.T) {
@@ -52,19 +60,13 @@ func TestDeletes_HoldMoves(t *testing.T) {
 	key := client.ObjectKey{Namespace: "default", Name: unique("moving-holds")}
 	var has runner
 	has.move("a")
-	as := func(replica string) func(*registry.Options) {
-		return func(o *registry.Options) {
-			o.Holds, o.Replica, o.Gate = key, replica, has.gate(replica)
-			o.Alive = func(string) bool { return true }
-		}
-	}
-	first, inFirst, outside := appOf(t, as("a"))
+	first, inFirst, outside := appOf(t, has.as("a", key))
 	namespace := objectsOf(t, outside, 30)
 	if err := exceed(t, inFirst, namespace); !errors.Is(err, deletes.ErrHeld) {
 		t.Fatal(err)
 	}
 	id := first.HeldDeletes()[0].ID
-	second, inSecond, _ := appOf(t, as("b"))
+	second, inSecond, _ := appOf(t, has.as("b", key))
 	if err := inSecond.Client.Delete(t.Context(), configMap(namespace, 21)); !errors.Is(err, registry.ErrElsewhere) {
 		t.Errorf("a delete in a replica that does not have the remote: %v", err)
 	}
@@ -111,14 +113,8 @@ func TestDeletes_HoldOfTheHubMoves(t *testing.T) {
 	key := client.ObjectKey{Namespace: "default", Name: unique("moving-holds-hub")}
 	var has runner
 	has.move("a")
-	as := func(replica string) func(*registry.Options) {
-		return func(o *registry.Options) {
-			o.Holds, o.Replica, o.Gate = key, replica, has.gate(replica)
-			o.Alive = func(string) bool { return true }
-		}
-	}
-	_, inFirst, _ := appOf(t, as("a"))
-	_, inSecond, _ := appOf(t, as("b"))
+	_, inFirst, _ := appOf(t, has.as("a", key))
+	_, inSecond, _ := appOf(t, has.as("b", key))
 	inHub := objectsOf(t, clientFor(t, fleettest.Cluster(t, "hub")), 22)
 	for i := range 21 {
 		if err := inFirst.HubClient.Delete(t.Context(), configMap(inHub, i)); errors.Is(err, deletes.ErrHeld) != (i == 20) {

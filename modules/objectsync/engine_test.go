@@ -60,10 +60,9 @@ some: {from: Hub, kind: {apiVersion: v1, kind: ConfigMap}, namespaces: {names: [
 other: {from: Hub, kind: {apiVersion: v1, kind: ConfigMap}, namespaces: {names: [office]}, to: {naming: Mirror}}
 `
 
-// Rules come, change and go while the app runs. What an edit gives up is deleted after a moment, but not beyond the limits: then the rule
-// is Held, and no other rule is; an annotation with the generation allows it.
-func TestEngine_Edits(t *testing.T) {
-	t.Parallel()
+// shopAndOffice is a hub with the originals of edits.
+func shopAndOffice(t *testing.T) (*hubtest.Hub, *hubtest.Remote) {
+	t.Helper()
 	hub := hubOf(t, edits)
 	a := hub.Remote("a")
 	for _, name := range []string{"shop", "office"} {
@@ -72,6 +71,14 @@ func TestEngine_Edits(t *testing.T) {
 	}
 	fillWith(hub, "shop", 30, map[string]string{"go": "down"})
 	fillWith(hub, "office", 4, nil)
+	return hub, a
+}
+
+// Rules come, change and go while the app runs. What an edit gives up is deleted after a moment, but not beyond the limits: then the rule
+// is Held, and no other rule is; an annotation with the generation allows it.
+func TestEngine_Edits(t *testing.T) {
+	t.Parallel()
+	hub, a := shopAndOffice(t)
 	hub.Create(configMap("shop", "unselected", nil))
 	counts(t, &a.Server, "shop", 30)
 	counts(t, &a.Server, "office", 4)
@@ -109,14 +116,7 @@ func TestEngine_Edits(t *testing.T) {
 // held, of that rule alone.
 func TestEngine_Absent(t *testing.T) {
 	t.Parallel()
-	hub := hubOf(t, edits)
-	a := hub.Remote("a")
-	for _, name := range []string{"shop", "office"} {
-		hub.Create(namespace(name, nil))
-		a.Create(namespace(name, nil))
-	}
-	fillWith(hub, "shop", 30, map[string]string{"go": "down"})
-	fillWith(hub, "office", 4, nil)
+	hub, a := shopAndOffice(t)
 	counts(t, &a.Server, "shop", 30)
 	counts(t, &a.Server, "office", 4)
 	hub.Stop()

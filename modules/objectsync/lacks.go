@@ -4,7 +4,6 @@ package objectsync
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -141,11 +140,10 @@ func (e *entry) bring(ctx context.Context, found problems) error {
 	ensuring, cancel := context.WithTimeout(ctx, crdTimeout)
 	defer cancel()
 	err = syncer.EnsureCRD(ensuring, pair, e.GVK())
-	var refusal apierrors.APIStatus
 	switch {
 	case err == nil || ctx.Err() != nil:
 		return err
-	case errors.As(err, &refusal) && !apierrors.IsNotFound(err):
+	case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		found[hubv1.SyncRejected] = "CustomResourceDefinition of " + e.Kind.Kind
 	default:
 		found[hubv1.SyncKindMissing] = e.Kind.Kind + " in " + inRemote
