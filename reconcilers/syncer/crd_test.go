@@ -171,7 +171,8 @@ func TestApplyStatus_UndeclaredField(t *testing.T) {
 		}
 		return errors.New("the pair does not know the status of the original yet")
 	})
-	for size := range int64(10) { // Each edit is reconciled before the next one.
+	// Each edit is reconciled before the next one, the last ones when the status may be written again.
+	for size, began := int64(0), time.Now(); size < 10 || time.Since(began) < 2*time.Second; size++ {
 		must(t, b.up.Patch(t.Context(), up, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"size":%d}}`, size+1))))
 		eventually(t, func() error {
 			if err := b.down.Get(t.Context(), client.ObjectKeyFromObject(down), down); err != nil {
