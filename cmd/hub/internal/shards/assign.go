@@ -4,11 +4,9 @@ package shards
 
 import (
 	"cmp"
-	"hash/fnv"
 	"maps"
 	"math"
 	"slices"
-	"strconv"
 	"time"
 )
 
@@ -49,10 +47,10 @@ func Assign(current []string, candidates []Candidate, pins Pins, active int) []s
 		return make([]string, len(current))
 	}
 	a := newAssignment(current, choose(current, candidates, pins, active), pins)
-	for _, pinned := range []bool{true, false} { // The shards that may be anywhere fill the gaps.
+	for _, isPinned := range []bool{true, false} { // The shards that may be anywhere fill the gaps.
 		for shard, name := range a.result {
-			if name == "" && (a.allowed[shard] != nil) == pinned {
-				a.place(shard)
+			if name == "" && (len(a.pins[shard]) > 0) == isPinned {
+				a.give(shard, a.fewest(shard))
 			}
 		}
 	}
@@ -94,8 +92,8 @@ func (p Pins) common() map[string]string {
 }
 
 type assignment struct {
-	candidates   []Candidate             // sorted by name
-	allowed      map[int]map[string]bool // the names of the candidates with the labels of a pin, by shard
+	candidates   []Candidate // sorted by name
+	pins         Pins        // that a candidate meets
 	result       []string
 	load         map[string]int
 	limit, floor int // the largest load, and the load up to which a new replica is filled
@@ -106,89 +104,52 @@ func newAssignment(current []string, candidates []Candidate, pins Pins) *assignm
 	mean := float64(max(0, len(current)-1)) / float64(len(candidates)) // without Once
 	a := &assignment{
 		candidates: slices.SortedFunc(slices.Values(candidates), func(x, y Candidate) int { return cmp.Compare(x.Name, y.Name) }),
-		result:     slices.Clone(current), load: map[string]int{}, allowed: map[int]map[string]bool{},
+		pins:       maps.Clone(pins), result: make([]string, len(current)), load: map[string]int{},
 		limit: max(int(mostOverMean*mean), int(math.Ceil(mean))), floor: int(mean), least: leastOfMean * mean,
 	}
-	for _, c := range candidates {
-		a.load[c.Name] = 0
-	}
-	a.pin(pins)
-	for shard, name := range a.result {
-		if _, known := a.load[name]; known && a.may(shard, name) {
-			a.count(shard, name)
-		} else {
-			a.result[shard] = ""
+	maps.DeleteFunc(a.pins, func(_ int, labels map[string]string) bool {
+		return !slices.ContainsFunc(candidates, func(c Candidate) bool { return c.hasAll(labels) })
+	})
+	for shard, name := range current {
+		if slices.ContainsFunc(candidates, func(c Candidate) bool { return c.Name == name && c.hasAll(a.pins[shard]) }) {
+			a.give(shard, name)
 		}
 	}
 	return a
 }
 
-func (a *assignment) count(shard int, name string) {
+func (a *assignment) give(shard int, to string) {
 	if shard != Once {
-		a.load[name]++
+		a.load[a.result[shard]]--
+		a.load[to]++
 	}
+	a.result[shard] = to
 }
 
-func (a *assignment) pin(pins Pins) {
-	for shard, labels := range pins {
-		with := map[string]bool{}
-		for _, c := range a.candidates {
-			if c.hasAll(labels) {
-				with[c.Name] = true
-			}
-		}
-		if len(labels) > 0 && len(with) > 0 {
-			a.allowed[shard] = with
-		}
-	}
-}
-
-func (a *assignment) may(shard int, name string) bool {
-	with := a.allowed[shard]
-	return with == nil || with[name]
-}
-
-// place gives a homeless shard to the highest score below the limit. There is one for a shard without a pin, since all limits
-// together are not less than the shards. If all candidates for a pin are at the limit, it goes to the one with the fewest.
-func (a *assignment) place(shard int) {
-	best, highest := "", uint64(0)
-	fewest, least := "", math.MaxInt
+// fewest has the fewest shards of those that may have this one.
+func (a *assignment) fewest(shard int) string {
+	best := ""
 	for _, c := range a.candidates {
-		if !a.may(shard, c.Name) {
-			continue
-		}
-		load := a.load[c.Name]
-		if s := score(shard, c); load < a.limit && (best == "" || s > highest) {
-			best, highest = c.Name, s
-		}
-		if load < least {
-			fewest, least = c.Name, load
+		if c.hasAll(a.pins[shard]) && (best == "" || a.load[c.Name] < a.load[best]) {
+			best = c.Name
 		}
 	}
-	best = cmp.Or(best, fewest)
-	a.result[shard] = best
-	a.count(shard, best)
+	return best
 }
 
 // balance moves shards from most to fewest, while one has more than the limit, or is new and not filled.
 func (a *assignment) balance() {
 	isNew := map[string]bool{}
-	for name, load := range a.load {
-		isNew[name] = float64(load) < a.least
+	for _, c := range a.candidates {
+		isNew[c.Name] = float64(a.load[c.Name]) < a.least
 	}
-	for {
-		from, to, shard := a.nextMove(isNew)
-		if shard < 0 {
-			return
-		}
-		a.result[shard] = to
-		a.load[from]--
-		a.load[to]++
+	for shard, to := a.nextMove(isNew); shard >= 0; shard, to = a.nextMove(isNew) {
+		a.give(shard, to)
 	}
 }
 
-// nextMove returns between which candidates to move, and the shard with the highest score for the second; -1 for none.
-func (a *assignment) nextMove(isNew map[string]bool) (from, to string, shard int) {
+// nextMove returns which shard to move where; -1 for none.
+func (a *assignment) nextMove(isNew map[string]bool) (shard int, to string) {
 	byLoad := func(x, y Candidate) int { return cmp.Compare(a.load[x.Name], a.load[y.Name]) }
 	up := slices.SortedStableFunc(slices.Values(a.candidates), byLoad)
 	for _, few := range up {
@@ -197,37 +158,19 @@ func (a *assignment) nextMove(isNew map[string]bool) (from, to string, shard int
 			if isOver := a.load[many.Name] > a.limit; a.load[many.Name]-a.load[few.Name] < 2 || !isOver && !isUnfilled {
 				break // So has each that follows.
 			}
-			if shard = a.bestFor(few, many.Name); shard >= 0 {
-				return many.Name, few.Name, shard
+			if shard = a.firstFor(few, many.Name); shard >= 0 {
+				return shard, few.Name
 			}
 		}
 	}
-	return "", "", -1
+	return -1, ""
 }
 
-func (a *assignment) bestFor(to Candidate, from string) int {
-	best, highest := -1, uint64(0)
+func (a *assignment) firstFor(to Candidate, from string) int {
 	for shard, name := range a.result {
-		if shard == Once || name != from || !a.may(shard, to.Name) {
-			continue
-		}
-		if s := score(shard, to); best < 0 || s > highest {
-			best, highest = shard, s
+		if shard != Once && name == from && to.hasAll(a.pins[shard]) {
+			return shard
 		}
 	}
-	return best
-}
-
-// score is rendezvous hashing: the highest wins, and no third candidate changes two.
-func score(shard int, c Candidate) uint64 {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(c.Name + "/" + strconv.Itoa(shard)))
-	return mix(h.Sum64())
-}
-
-// mix spreads differences of the last bytes, which FNV leaves in the low bits.
-func mix(h uint64) uint64 {
-	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
-	h = (h ^ h>>27) * 0x94d049bb133111eb
-	return h ^ h>>31
+	return -1
 }
