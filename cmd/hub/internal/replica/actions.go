@@ -6,45 +6,50 @@ import (
 	"context"
 	"errors"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
+
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 )
 
 // beginAction is for records and for Leases of others. Those on apps are in beginCall. It needs l.mu.
 func (l *life) beginAction(ctx context.Context, a shards.Action) {
+	lease, record := l.view.leases[a.Name], l.view.records[a.Shard]
 	switch a.Kind {
 	case shards.Fence:
-		l.begin(ctx, a.Name, func(ctx context.Context) error { return l.fence(ctx, a) })
+		l.begin(ctx, a.Name, func(ctx context.Context) error { return l.fence(ctx, lease, a.Lease) })
 	case shards.Look:
 		l.begin(ctx, a.Name, func(ctx context.Context) error {
 			_, err := l.verify(ctx, a.Verify)
 			return err
 		})
 	case shards.Take:
-		l.begin(ctx, recordName(a.Shard), func(ctx context.Context) error { return l.take(ctx, a) })
+		l.begin(ctx, recordName(a.Shard), func(ctx context.Context) error { return l.take(ctx, record, a) })
 	case shards.Repair:
 		l.begin(ctx, recordName(a.Shard), func(ctx context.Context) error { return ignoreConflict(l.repair(ctx, a)) })
 	case shards.Announce, shards.Release:
-		l.begin(ctx, recordName(a.Shard), func(ctx context.Context) error { return l.swapRecord(ctx, a) })
+		l.begin(ctx, recordName(a.Shard), func(ctx context.Context) error { return l.swapRecord(ctx, record, a) })
 	default: // WarmUp, Cool and Drain.
 	}
 }
 
 // fence overwrites a Lease that is unchanged for the duration.
-func (l *life) fence(ctx context.Context, a shards.Action) error {
-	l.log.Info("Ending the incarnation of a replica whose Lease has expired", "other", a.Name)
-	lease, err := l.store.swapLease(ctx, l.store.others, a.Name, encodeLease(a.Name, a.Lease))
+func (l *life) fence(ctx context.Context, before *coordinationv1.Lease, to shards.Lease) error {
+	l.log.Info("Ending the incarnation of a replica whose Lease has expired", "other", before.Name)
+	after := before.DeepCopy()
+	setLease(after, to)
+	lease, err := l.store.others.swapLease(ctx, before, after)
 	if errors.Is(err, errConflict) {
-		lease, err = l.store.getLease(ctx, l.store.others, a.Name)
+		lease, err = l.store.others.getLease(ctx, before.Name)
 	}
 	if err != nil {
 		return err
 	}
-	l.seeLease(a.Name, lease)
+	l.seeLease(before.Name, lease)
 	return nil
 }
 
 // take reads the holder's Lease after the record, and writes the record only if it is unchanged.
-func (l *life) take(ctx context.Context, a shards.Action) error {
+func (l *life) take(ctx context.Context, before *coordinationv1.Lease, a shards.Action) error {
 	if a.Verify != "" {
 		permitted, err := l.verify(ctx, a.Verify)
 		if err != nil {
@@ -57,13 +62,13 @@ func (l *life) take(ctx context.Context, a shards.Action) error {
 	if a.Record.Version == "" {
 		return l.createAgain(ctx, a)
 	}
-	return l.swapRecord(ctx, a)
+	return l.swapRecord(ctx, before, a)
 }
 
 // createAgain takes a shard whose record was deleted.
 func (l *life) createAgain(ctx context.Context, a shards.Action) error {
 	l.log.Info("The record of a shard was deleted, and its holder has ended; it is created again", "shard", a.Shard, "epoch", a.Record.Epoch)
-	made, err := l.store.createLease(ctx, l.store.others, heldRecord(a.Shard, l.options.Count, a.Record))
+	made, err := l.store.others.createLease(ctx, newRecord(a.Shard, l.options.Count, a.Record))
 	if errors.Is(err, errConflict) {
 		return errNotYet // The watch delivers it.
 	}
@@ -76,7 +81,7 @@ func (l *life) createAgain(ctx context.Context, a shards.Action) error {
 
 // verify reports whether a holder's shards may be taken. A Lease of that name of something else counts as missing.
 func (l *life) verify(ctx context.Context, holder string) (permitted bool, err error) {
-	lease, err := l.store.getLease(ctx, l.store.others, holder)
+	lease, err := l.store.others.getLease(ctx, holder)
 	if err != nil {
 		return false, err
 	}
@@ -94,16 +99,13 @@ func (l *life) verify(ctx context.Context, holder string) (permitted bool, err e
 }
 
 // swapRecord reads the record after a conflict. An object that is not the record it should be is awaited.
-func (l *life) swapRecord(ctx context.Context, a shards.Action) error {
-	change, err := encodeRecord(a.Record, a.Kind == shards.Take || a.Kind == shards.Release)
-	if err != nil {
-		return err
-	}
-	name := recordName(a.Shard)
-	lease, err := l.store.swapLease(ctx, l.store.others, name, change)
+func (l *life) swapRecord(ctx context.Context, before *coordinationv1.Lease, a shards.Action) error {
+	after := before.DeepCopy()
+	setRecord(after, l.options.Count, a.Record)
+	lease, err := l.store.others.swapLease(ctx, before, after)
 	isConflict := errors.Is(err, errConflict)
 	if isConflict {
-		lease, err = l.store.getLease(ctx, l.store.others, name)
+		lease, err = l.store.others.getLease(ctx, before.Name)
 	}
 	if err != nil {
 		return err
@@ -124,16 +126,17 @@ func (l *life) swapRecord(ctx context.Context, a shards.Action) error {
 // repair writes the record of a held shard. A write that arrives after the loss of the Lease is repaired by the next holder.
 func (l *life) repair(ctx context.Context, a shards.Action) error {
 	name, count := recordName(a.Shard), l.options.Count
-	found, err := l.store.getLease(ctx, l.store.others, name)
+	found, err := l.store.others.getLease(ctx, name)
 	if err != nil {
 		return err
 	}
 	l.log.Info("The record of a shard was deleted, changed or set back; its holder writes it again", "object", name, "epoch", a.Record.Epoch)
 	if found == nil {
-		found, err = l.store.createLease(ctx, l.store.others, heldRecord(a.Shard, count, a.Record))
+		found, err = l.store.others.createLease(ctx, newRecord(a.Shard, count, a.Record))
 	} else if _, r, broken := decodeRecord(found, count); broken != nil || r.Epoch < a.Record.Epoch || r.Epoch == a.Record.Epoch && r.Holder != a.Record.Holder {
-		a.Record.Version = found.ResourceVersion
-		found, err = l.store.swapLease(ctx, l.store.others, name, wholeRecord(a.Record, count))
+		whole := found.DeepCopy()
+		setRecord(whole, count, a.Record)
+		found, err = l.store.others.swapLease(ctx, found, whole)
 	}
 	if err != nil {
 		return err

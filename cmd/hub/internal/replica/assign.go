@@ -18,11 +18,11 @@ func (l *life) beginAssignment(ctx context.Context, now shards.Instant) {
 	}
 	var candidates []shards.Candidate
 	for _, name := range l.machine.Assignable(now) {
-		seen := l.view.leases[name]
+		lease := l.view.leases[name]
 		if name == l.me {
-			seen = sighting{labels: l.options.Labels, created: l.created}
+			lease = l.view.own
 		}
-		candidates = append(candidates, shards.Candidate{Name: name, Labels: seen.labels, Since: seen.created})
+		candidates = append(candidates, shards.Candidate{Name: name, Labels: labelsOf(lease), Since: lease.CreationTimestamp.Time})
 	}
 	before := l.view.assignment
 	next := assignment{
@@ -62,7 +62,7 @@ func (l *life) isAssigner(now shards.Instant) bool {
 }
 
 func (l *life) assign(ctx context.Context, next assignment) error {
-	written, err := l.store.putMap(ctx, encodeAssignment(next), next.version)
+	written, err := l.store.others.putMap(ctx, encodeAssignment(next), next.version)
 	if errors.Is(err, errConflict) {
 		return errNotYet // The watch delivers the change.
 	}
@@ -78,7 +78,7 @@ func (l *life) beginCleanup(ctx context.Context, now shards.Instant) {
 	if !l.isAssigner(now) {
 		return
 	}
-	for name, s := range l.view.leases {
+	for name, lease := range l.view.leases {
 		if l.machine.UnchangedFor(name, now) < max(l.options.ForgetAfter, 2*l.options.Timing.Duration) ||
 			l.machine.IsNeeded(func(of string) bool { return of == name }) {
 			continue
@@ -91,7 +91,7 @@ func (l *life) beginCleanup(ctx context.Context, now shards.Instant) {
 					return err
 				}
 			}
-			err := l.store.removeLease(ctx, name, s.version)
+			err := l.store.others.removeLease(ctx, name, lease.ResourceVersion)
 			if errors.Is(err, errConflict) {
 				return errNotYet // The watch delivers the change.
 			}

@@ -136,6 +136,8 @@ func (w *installation) record(shard int) shards.Record {
 	return r
 }
 
+type patch map[string]any // patch is a JSON merge patch; nil removes a field.
+
 // change applies a merge patch without a version, as an administrator does.
 func (w *installation) change(name string, p patch) {
 	w.t.Helper()

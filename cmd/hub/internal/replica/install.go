@@ -11,6 +11,8 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 )
 
 // ErrCount says that the installation has another number of shards than this replica. Waiting does not help.
@@ -37,12 +39,12 @@ func (r *Replica) install(ctx context.Context) error {
 
 // tryInstall reports whether its step was the last.
 func (r *Replica) tryInstall(ctx context.Context) (done bool, err error) {
-	found, err := r.store.getMap(ctx, installationName)
+	found, err := r.store.others.getMap(ctx, installationName)
 	if err != nil {
 		return false, err
 	}
 	if found == nil {
-		_, err = r.store.putMap(ctx, r.installation(false), "")
+		_, err = r.store.others.putMap(ctx, r.installation(false), "")
 		return false, ignoreConflict(err)
 	}
 	if err := r.check(found); err != nil {
@@ -54,7 +56,7 @@ func (r *Replica) tryInstall(ctx context.Context) (done bool, err error) {
 	if err := r.createRecords(ctx); err != nil {
 		return false, err
 	}
-	_, err = r.store.putMap(ctx, r.installation(true), found.ResourceVersion)
+	_, err = r.store.others.putMap(ctx, r.installation(true), found.ResourceVersion)
 	return false, ignoreConflict(err)
 }
 
@@ -95,11 +97,11 @@ func (r *Replica) createRecords(ctx context.Context) error {
 }
 
 func (r *Replica) createRecord(ctx context.Context, shard int) error {
-	_, err := r.store.createLease(ctx, r.store.others, newRecord(shard, r.options.Count))
+	_, err := r.store.others.createLease(ctx, newRecord(shard, r.options.Count, shards.Record{}))
 	if !errors.Is(err, errConflict) {
 		return err
 	}
-	found, err := r.store.getLease(ctx, r.store.others, recordName(shard))
+	found, err := r.store.others.getLease(ctx, recordName(shard))
 	if err != nil {
 		return err
 	}

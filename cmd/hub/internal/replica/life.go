@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
@@ -43,7 +44,6 @@ type life struct {
 	renewed  time.Time // the end of the last renewal
 	began    time.Time // its beginning, from which the gate counts
 	synced   time.Time // when the Leases of others were read first
-	created  time.Time // when the API server has created the own Lease
 	heard    time.Time // the last event of the own Lease
 	apps     []apps
 	busy     map[string]bool // objects with an action in progress
@@ -58,7 +58,8 @@ func newLife(r *Replica) *life {
 		options: r.options, store: r.store, me: me, log: r.options.Log.WithValues("lease", me),
 		kicked: make(chan struct{}, 1), hurried: make(chan struct{}, 1), slots: make(chan struct{}, atOnce),
 		machine: shards.New(me, r.options.Count, r.options.Timing), apps: make([]apps, r.options.Count+1),
-		busy: map[string]bool{}, view: view{leases: map[string]sighting{}},
+		busy: map[string]bool{},
+		view: view{leases: map[string]*coordinationv1.Lease{}, records: make([]*coordinationv1.Lease, r.options.Count+1)},
 	}
 }
 
@@ -196,6 +197,11 @@ func (l *life) gate(shard int) (epoch int64, err error) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	return l.machine.Gate(shard, present())
+}
+
+func present() shards.Instant {
+	now := time.Now()
+	return shards.Instant{Monotonic: now, Wall: now.Round(0)}
 }
 
 func signal(requests chan<- struct{}) {

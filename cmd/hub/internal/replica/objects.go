@@ -5,16 +5,15 @@ package replica
 import (
 	"errors"
 	"fmt"
-	"math"
 	"regexp"
 	"strconv"
 	"strings"
-	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 )
@@ -70,50 +69,56 @@ const protocol = "1" // protocol of the objects. Replicas of two protocols must 
 
 var errForeign = errors.New("the object does not have the label " + label + " of the installation; delete it, or rename the replica") // errForeign: an object with a name of the installation belongs to something else.
 
-const fieldMetadata, fieldVersion = "metadata", "resourceVersion"
-
-type patch map[string]any // patch is a JSON merge patch; nil removes a field.
-
-func orNil(text string) any {
-	if text == "" {
-		return nil
-	}
-	return text
-}
-
-func setOrNil(is bool) any {
-	if is {
-		return isSet
-	}
-	return nil
-}
-
 func recordName(shard int) string { return recordPrefix + "-" + strconv.Itoa(shard) }
 
-func newRecord(shard, count int) *coordinationv1.Lease {
-	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
-		Name: recordName(shard), Labels: map[string]string{label: labelRecord},
-		Annotations: map[string]string{annotationCount: strconv.Itoa(count)}, Finalizers: []string{finalizerRecord},
-	}}
-}
-
-func heldRecord(shard, count int, r shards.Record) *coordinationv1.Lease {
-	l, holder, epoch := newRecord(shard, count), r.Holder, int32(r.Epoch) //nolint:gosec // It was read from such a field.
-	now := metav1.NowMicro()
-	l.Spec.HolderIdentity, l.Spec.LeaseTransitions, l.Spec.AcquireTime = &holder, &epoch, &now
+// newRecord is a record in a new object.
+func newRecord(shard, count int, r shards.Record) *coordinationv1.Lease {
+	l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: recordName(shard)}}
+	setRecord(l, count, r)
 	return l
 }
 
-// wholeRecord makes an object this record, whatever it was.
-func wholeRecord(r shards.Record, count int) patch {
-	made := newRecord(0, count)
-	return patch{
-		fieldMetadata: map[string]any{
-			fieldVersion: r.Version, "labels": made.Labels, "finalizers": made.Finalizers,
-			"annotations": map[string]any{annotationCount: strconv.Itoa(count), annotationWarm: nil, annotationPromised: nil},
-		},
-		"spec": map[string]any{"holderIdentity": r.Holder, "leaseTransitions": r.Epoch},
+// setRecord makes an object a record, whatever it was. One that gets another holder says since when.
+func setRecord(l *coordinationv1.Lease, count int, r shards.Record) {
+	set(&l.Labels, map[string]string{label: labelRecord})
+	set(&l.Annotations, map[string]string{
+		annotationCount: strconv.Itoa(count), annotationWarm: r.Warm, annotationPromised: textOf(r.Promised),
+	})
+	if l.DeletionTimestamp.IsZero() {
+		controllerutil.AddFinalizer(l, finalizerRecord)
 	}
+	if r.Holder != recordOf(l).Holder {
+		l.Spec.AcquireTime = new(metav1.NowMicro())
+	}
+	l.Spec.HolderIdentity, l.Spec.LeaseTransitions = orNil(r.Holder), new(int32(r.Epoch)) //nolint:gosec // It was read from such a field.
+}
+
+// set changes labels or annotations. It removes those that have no text.
+func set(texts *map[string]string, changes map[string]string) {
+	if *texts == nil {
+		*texts = map[string]string{}
+	}
+	for key, text := range changes {
+		if text == "" {
+			delete(*texts, key)
+		} else {
+			(*texts)[key] = text
+		}
+	}
+}
+
+func textOf(is bool) string {
+	if is {
+		return isSet
+	}
+	return ""
+}
+
+func orNil(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
 }
 
 func decodeRecord(l *coordinationv1.Lease, count int) (shard int, r shards.Record, err error) {
@@ -149,23 +154,6 @@ func recordOf(l *coordinationv1.Lease) shards.Record {
 	return r
 }
 
-// encodeRecord of a record that has another holder says since when.
-func encodeRecord(r shards.Record, changesHolder bool) (patch, error) {
-	if r.Epoch > math.MaxInt32 || r.Version == "" {
-		return nil, fmt.Errorf("a record of epoch %d and version %q cannot be written", r.Epoch, r.Version)
-	}
-	spec := map[string]any{"holderIdentity": orNil(r.Holder), "leaseTransitions": r.Epoch}
-	if changesHolder {
-		spec["acquireTime"] = metav1.NowMicro()
-	}
-	return patch{
-		fieldMetadata: map[string]any{fieldVersion: r.Version, "annotations": map[string]any{
-			annotationWarm: orNil(r.Warm), annotationPromised: setOrNil(r.Promised),
-		}},
-		"spec": spec,
-	}, nil
-}
-
 // nil is a missing Lease.
 func decodeLease(l *coordinationv1.Lease) (shards.Lease, error) {
 	if l == nil {
@@ -199,45 +187,23 @@ func labelsOf(l *coordinationv1.Lease) map[string]string {
 
 var notInLabels = regexp.MustCompile(`[^-A-Za-z0-9_.]+`)
 
-// describe returns the labels and the annotations of the own Lease, for people and for pins.
-func describe(o *Options, held int) (forPeople, annotations map[string]any) {
+// describe makes an object the own Lease, for people and for pins.
+func describe(l *coordinationv1.Lease, o *Options, held int) {
 	version := strings.Trim(notInLabels.ReplaceAllString(o.Version, "-"), "-._")
-	forPeople = map[string]any{label: labelReplica, labelPod: o.Pod, labelShards: strconv.Itoa(held), labelVersion: orNil(version)}
-	return forPeople, map[string]any{annotationLabels: orNil(labels.Set(o.Labels).String()), annotationTunnel: orNil(o.Tunnel)}
+	set(&l.Labels, map[string]string{label: labelReplica, labelPod: o.Pod, labelShards: strconv.Itoa(held), labelVersion: version})
+	set(&l.Annotations, map[string]string{annotationLabels: labels.Set(o.Labels).String(), annotationTunnel: o.Tunnel})
+	if l.Spec.AcquireTime == nil {
+		l.Spec.AcquireTime = l.Spec.RenewTime
+	}
+	l.Spec.LeaseDurationSeconds = new(int32(max(o.Timing.Duration.Seconds(), 1)))
 }
 
-// newLease is a claim.
-func newLease(name string, o *Options, renewed time.Time) *coordinationv1.Lease {
-	seconds, now := int32(max(o.Timing.Duration.Seconds(), 1)), metav1.MicroTime{Time: renewed}
-	forPeople, annotations := describe(o, 0)
-	return &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: texts(forPeople), Annotations: texts(annotations)},
-		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &name, AcquireTime: &now, RenewTime: &now, LeaseDurationSeconds: &seconds},
-	}
-}
-
-// texts leaves out what is not set.
-func texts(values map[string]any) map[string]string {
-	set := map[string]string{}
-	for key, value := range values {
-		if text, isSet := value.(string); isSet {
-			set[key] = text
-		}
-	}
-	return set
-}
-
-// encodeLease has a time that gives each renewal a version of its own.
-func encodeLease(name string, l shards.Lease) patch {
-	holder := ""
-	if l.Held {
-		holder = name
-	}
-	return patch{
-		fieldMetadata: map[string]any{fieldVersion: l.Version, "annotations": map[string]any{
-			annotationEnded: setOrNil(l.Ended), annotationLeaving: setOrNil(l.Leaving),
-		}},
-		"spec": map[string]any{"holderIdentity": orNil(holder), "renewTime": metav1.MicroTime{Time: l.Renewed}},
+// setLease has a time that gives each renewal a version of its own.
+func setLease(l *coordinationv1.Lease, to shards.Lease) {
+	set(&l.Annotations, map[string]string{annotationEnded: textOf(to.Ended), annotationLeaving: textOf(to.Leaving)})
+	l.Spec.HolderIdentity, l.Spec.RenewTime = nil, &metav1.MicroTime{Time: to.Renewed}
+	if to.Held {
+		l.Spec.HolderIdentity = &l.Name
 	}
 }
 

@@ -6,11 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 )
@@ -86,7 +86,7 @@ func (l *life) renew(ctx context.Context, mustRead bool) (readNext bool, err err
 }
 
 func (l *life) readOwn(ctx context.Context) error {
-	lease, err := l.store.getLease(ctx, l.store.renewals, l.me)
+	lease, err := l.store.renewals.getLease(ctx, l.me)
 	if err != nil {
 		return err
 	}
@@ -96,24 +96,26 @@ func (l *life) readOwn(ctx context.Context) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.view.own = lease
 	l.machine.SeeOwn(decoded, present())
 	return nil
 }
 
 // Only a claim creates the Lease.
 func (l *life) writeOwn(ctx context.Context, next shards.Lease) (*coordinationv1.Lease, error) {
-	if next.Version == "" {
-		return l.store.createLease(ctx, l.store.renewals, newLease(l.me, &l.options, next.Renewed))
-	}
-	change := encodeLease(l.me, next)
 	l.mu.RLock()
-	held := len(l.machine.Held())
+	before, held := l.view.own, len(l.machine.Held())
 	l.mu.RUnlock()
-	meta := change[fieldMetadata].(map[string]any) //nolint:forcetypeassert // See encodeLease.
-	forPeople, annotations := describe(&l.options, held)
-	meta["labels"] = forPeople
-	maps.Copy(meta["annotations"].(map[string]any), annotations) //nolint:forcetypeassert // See encodeLease.
-	return l.store.swapLease(ctx, l.store.renewals, l.me, change)
+	after := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: l.me}}
+	if before != nil {
+		after = before.DeepCopy()
+	}
+	setLease(after, next)
+	describe(after, &l.options, held)
+	if before == nil {
+		return l.store.renewals.createLease(ctx, after)
+	}
+	return l.store.renewals.swapLease(ctx, before, after)
 }
 
 func (l *life) renewedOwn(kind shards.ActionKind, written *coordinationv1.Lease, began shards.Instant) error {
@@ -128,7 +130,7 @@ func (l *life) renewedOwn(kind shards.ActionKind, written *coordinationv1.Lease,
 		return nil
 	}
 	l.machine.Renewed(decoded, began)
-	l.created = written.CreationTimestamp.Time
+	l.view.own = written
 	if l.renewed, l.began = time.Now(), began.Monotonic; !l.claimed {
 		l.claimed = true
 		l.log.Info("Claimed the Lease")

@@ -107,9 +107,9 @@ func (r *Replica) Tunnels() map[string]string {
 	all := map[string]string{}
 	r.read(func(l *life) {
 		now := present()
-		for name, seen := range l.view.leases {
-			if seen.tunnel != "" && l.machine.UnchangedFor(name, now) < r.options.Timing.Duration {
-				all[shards.PodOf(name)] = seen.tunnel
+		for name, lease := range l.view.leases {
+			if address := lease.Annotations[annotationTunnel]; address != "" && l.machine.UnchangedFor(name, now) < r.options.Timing.Duration {
+				all[shards.PodOf(name)] = address
 			}
 		}
 	})

@@ -19,22 +19,21 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/kubernetes"
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // errConflict: a compare-and-swap found another version, no object, or one that it should create.
 var errConflict = errors.New("the object has been modified")
 
-type store struct {
-	timeout                   time.Duration
-	log                       logr.Logger // of client-go
-	renewals, others, watches *connection
-}
+// store has connections that do not wait for each other.
+type store struct{ renewals, others, watches *connection }
 
 func newStore(o Options) (*store, error) {
-	s := &store{timeout: o.Timing.Deadline / 2, log: o.Log.V(1)}
+	s := &store{}
 	for _, c := range []**connection{&s.renewals, &s.others, &s.watches} {
 		var err error
 		if *c, err = connect(o); err != nil {
@@ -52,9 +51,12 @@ func (s *store) close() {
 
 // connection shares its transport with no other client.
 type connection struct {
-	http   *http.Client
-	leases coordinationv1client.LeaseInterface
-	maps   corev1client.ConfigMapInterface
+	http    *http.Client
+	kube    kubernetes.Interface
+	leases  coordinationv1client.LeaseInterface
+	maps    corev1client.ConfigMapInterface
+	timeout time.Duration
+	log     logr.Logger // of client-go
 }
 
 func connect(o Options) (*connection, error) {
@@ -69,128 +71,105 @@ func connect(o Options) (*connection, error) {
 	config.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
 		return dial(ctx, network, address)
 	}
-	client, err := rest.HTTPClientFor(config)
-	if err != nil {
+	c := &connection{timeout: o.Timing.Deadline / 2, log: o.Log.V(1)}
+	var err error
+	if c.http, err = rest.HTTPClientFor(config); err != nil {
 		return nil, err
 	}
-	leases, err := coordinationv1client.NewForConfigAndClient(config, client)
-	if err != nil {
+	if c.kube, err = kubernetes.NewForConfigAndClient(config, c.http); err != nil {
 		return nil, err
 	}
-	core, err := corev1client.NewForConfigAndClient(config, client)
-	if err != nil {
-		return nil, err
-	}
-	return &connection{http: client, leases: leases.Leases(o.Namespace), maps: core.ConfigMaps(o.Namespace)}, nil
+	c.leases, c.maps = c.kube.CoordinationV1().Leases(o.Namespace), c.kube.CoreV1().ConfigMaps(o.Namespace)
+	return c, nil
 }
 
 func (c *connection) close() { utilnet.CloseIdleConnectionsFor(c.http.Transport) }
 
-// do drops a connection without a response in time.
-func (s *store) do(ctx context.Context, c *connection, request func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(logr.NewContext(ctx, s.log), s.timeout)
+// call drops a connection without a response in time.
+func call[T any](ctx context.Context, c *connection, what string, request func(context.Context) (*T, error)) (*T, error) {
+	ctx, cancel := context.WithTimeout(logr.NewContext(ctx, c.log), c.timeout)
 	defer cancel()
-	err := request(ctx)
+	result, err := request(ctx)
 	switch {
+	case err == nil:
+		return result, nil
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
-		return fmt.Errorf("%w: %w", errConflict, err)
-	case err != nil && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown:
+		err = fmt.Errorf("%w: %w", errConflict, err)
+	case apierrors.ReasonForError(err) == metav1.StatusReasonUnknown:
 		c.close()
 	}
-	return err
+	return nil, fmt.Errorf("%s: %w", what, err)
+}
+
+// orNone returns nil for an object that is missing, which is a result of the protocol.
+func orNone[T any](found *T, err error) (*T, error) {
+	if apierrors.IsNotFound(err) {
+		err = nil
+	}
+	return found, err
+}
+
+// orConflict: an object that is missing does not have the version.
+func orConflict[T any](changed *T, err error) (*T, error) {
+	if apierrors.IsNotFound(err) {
+		err = fmt.Errorf("%w: %w", errConflict, err)
+	}
+	return changed, err
 }
 
 // getLease is consistent, and returns nil for none.
-func (s *store) getLease(ctx context.Context, c *connection, name string) (found *coordinationv1.Lease, err error) {
-	err = s.do(ctx, c, func(ctx context.Context) (err error) {
-		found, err = c.leases.Get(ctx, name, metav1.GetOptions{})
-		return err
-	})
-	if apierrors.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // a missing Lease is a result of the protocol
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read the Lease %s: %w", name, err)
-	}
-	return found, nil
+func (c *connection) getLease(ctx context.Context, name string) (*coordinationv1.Lease, error) {
+	return orNone(call(ctx, c, "read the Lease "+name, func(ctx context.Context) (*coordinationv1.Lease, error) {
+		return c.leases.Get(ctx, name, metav1.GetOptions{})
+	}))
 }
 
-// errConflict if it exists.
-func (s *store) createLease(ctx context.Context, c *connection, l *coordinationv1.Lease) (created *coordinationv1.Lease, err error) {
-	err = s.do(ctx, c, func(ctx context.Context) (err error) {
-		created, err = c.leases.Create(ctx, l, metav1.CreateOptions{})
-		return err
+// createLease returns errConflict if it exists.
+func (c *connection) createLease(ctx context.Context, l *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+	return call(ctx, c, "create the Lease "+l.Name, func(ctx context.Context) (*coordinationv1.Lease, error) {
+		return c.leases.Create(ctx, l, metav1.CreateOptions{})
 	})
-	if err != nil {
-		return nil, fmt.Errorf("create the Lease %s: %w", l.Name, err)
-	}
-	return created, nil
 }
 
-// errConflict if it does not have the version in the patch.
-func (s *store) swapLease(ctx context.Context, c *connection, name string, change patch) (changed *coordinationv1.Lease, err error) {
-	data, err := json.Marshal(change)
+// swapLease writes what differs, or returns errConflict if the Lease has another version than before.
+func (c *connection) swapLease(ctx context.Context, before, after *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+	change, err := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}).Data(after)
 	if err != nil {
-		return nil, fmt.Errorf("encode a change of the Lease %s: %w", name, err)
+		return nil, fmt.Errorf("encode a change of the Lease %s: %w", before.Name, err)
 	}
-	err = s.do(ctx, c, func(ctx context.Context) (err error) {
-		changed, err = c.leases.Patch(ctx, name, types.MergePatchType, data, metav1.PatchOptions{})
-		return err
-	})
-	if apierrors.IsNotFound(err) {
-		err = fmt.Errorf("%w: %w", errConflict, err)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("change the Lease %s: %w", name, err)
-	}
-	return changed, nil
+	return orConflict(call(ctx, c, "change the Lease "+before.Name, func(ctx context.Context) (*coordinationv1.Lease, error) {
+		return c.leases.Patch(ctx, before.Name, types.MergePatchType, change, metav1.PatchOptions{})
+	}))
 }
 
-// errConflict for another version.
-func (s *store) removeLease(ctx context.Context, name, version string) error {
-	err := s.do(ctx, s.others, func(ctx context.Context) error {
-		return s.others.leases.Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &version}})
-	})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("delete the Lease %s: %w", name, err)
-	}
-	return nil
+// removeLease returns errConflict for another version, or none.
+func (c *connection) removeLease(ctx context.Context, name, version string) error {
+	_, err := orConflict(call(ctx, c, "delete the Lease "+name, func(ctx context.Context) (*coordinationv1.Lease, error) {
+		return nil, c.leases.Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &version}})
+	}))
+	return err
 }
 
 // getMap may return nil.
-func (s *store) getMap(ctx context.Context, name string) (found *corev1.ConfigMap, err error) {
-	err = s.do(ctx, s.others, func(ctx context.Context) (err error) {
-		found, err = s.others.maps.Get(ctx, name, metav1.GetOptions{})
-		return err
-	})
-	if apierrors.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // a missing object is an answer
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read the ConfigMap %s: %w", name, err)
-	}
-	return found, nil
+func (c *connection) getMap(ctx context.Context, name string) (*corev1.ConfigMap, error) {
+	return orNone(call(ctx, c, "read the ConfigMap "+name, func(ctx context.Context) (*corev1.ConfigMap, error) {
+		return c.maps.Get(ctx, name, metav1.GetOptions{})
+	}))
 }
 
-// putMap creates, or replaces the data of a version; errConflict for another.
-func (s *store) putMap(ctx context.Context, m *corev1.ConfigMap, version string) (written *corev1.ConfigMap, err error) {
-	data, err := json.Marshal(patch{fieldMetadata: map[string]any{fieldVersion: version}, "data": m.Data})
+// putMap creates, or changes the data of a version; errConflict for another.
+func (c *connection) putMap(ctx context.Context, m *corev1.ConfigMap, version string) (*corev1.ConfigMap, error) {
+	what := "write the ConfigMap " + m.Name
+	if version == "" {
+		return call(ctx, c, what, func(ctx context.Context) (*corev1.ConfigMap, error) {
+			return c.maps.Create(ctx, m, metav1.CreateOptions{})
+		})
+	}
+	change, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": version}, "data": m.Data})
 	if err != nil {
 		return nil, fmt.Errorf("encode the ConfigMap %s: %w", m.Name, err)
 	}
-	err = s.do(ctx, s.others, func(ctx context.Context) (err error) {
-		if version == "" {
-			written, err = s.others.maps.Create(ctx, m, metav1.CreateOptions{})
-		} else {
-			written, err = s.others.maps.Patch(ctx, m.Name, types.MergePatchType, data, metav1.PatchOptions{})
-		}
-		return err
-	})
-	if apierrors.IsNotFound(err) && version != "" {
-		err = fmt.Errorf("%w: %w", errConflict, err)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("write the ConfigMap %s: %w", m.Name, err)
-	}
-	return written, nil
+	return orConflict(call(ctx, c, what, func(ctx context.Context) (*corev1.ConfigMap, error) {
+		return c.maps.Patch(ctx, m.Name, types.MergePatchType, change, metav1.PatchOptions{})
+	}))
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 	"github.com/clusterfx/clusterfx/e2e/fault"
@@ -22,36 +24,44 @@ func patient(o *Options) {
 	o.Timing = shards.Timing{Duration: time.Hour, Deadline: time.Hour / 2, Retry: time.Second}
 }
 
+// own is a new Lease of a replica of this name, for a write.
+func own(name string, to shards.Lease) *coordinationv1.Lease {
+	l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	setLease(l, to)
+	describe(l, &Options{Pod: name, Labels: map[string]string{"place": "north", "size": ""}, Timing: quick()}, 0)
+	return l
+}
+
 // Each write of the protocol fails if the object has changed, is missing, or exists already.
 func TestStore_CompareAndSwap(t *testing.T) {
 	t.Parallel()
 	w := newInstallation(t, 1)
 	s, ctx := w.build("a", patient).store, t.Context()
-	own := &Options{Pod: "a", Timing: quick()}
-	first, err := s.createLease(ctx, s.renewals, newLease("a", own, time.Now()))
+	lease := shards.Lease{Held: true, Renewed: time.Now()}
+	first, err := s.renewals.createLease(ctx, own("a", lease))
 	must(t, err)
-	record, err := s.createLease(ctx, s.others, newRecord(0, 1))
+	record, err := s.others.createLease(ctx, newRecord(0, 1, shards.Record{}))
 	must(t, err)
-	wish, err := s.putMap(ctx, encodeAssignment(assignment{names: []string{"a"}, assigner: "a"}), "")
+	wish, err := s.others.putMap(ctx, encodeAssignment(assignment{names: []string{"a"}, assigner: "a"}), "")
 	must(t, err)
 	w.annotate("a", "example.com/change", "yes")
 	w.annotate(recordName(0), "example.com/change", "yes")
 	w.writeAssignment(assignment{names: []string{"b"}, assigner: "b"})
 
-	change, err := encodeRecord(shards.Record{Holder: "a", Epoch: 1, Version: record.ResourceVersion}, true)
-	must(t, err)
-	lease := shards.Lease{Held: true, Renewed: time.Now(), Version: first.ResourceVersion}
+	missing, renewed, taken := first.DeepCopy(), first.DeepCopy(), record.DeepCopy()
+	missing.Name = "b"
+	setLease(renewed, shards.Lease{Held: true, Renewed: time.Now().Add(time.Second)})
+	setRecord(taken, 1, shards.Record{Holder: "a", Epoch: 1})
 	for what, write := range map[string]func() error{
-		"create a Lease that exists": func() error { _, err := s.createLease(ctx, s.renewals, newLease("a", own, time.Now())); return err },
-		"renew a changed Lease":      func() error { _, err := s.swapLease(ctx, s.renewals, "a", encodeLease("a", lease)); return err },
-		"renew a missing Lease":      func() error { _, err := s.swapLease(ctx, s.renewals, "b", encodeLease("b", lease)); return err },
-		"take a changed record":      func() error { _, err := s.swapLease(ctx, s.others, recordName(0), change); return err },
-		"delete a changed Lease":     func() error { return s.removeLease(ctx, "a", first.ResourceVersion) },
+		"create a Lease that exists": func() error { return testkit.Err(s.renewals.createLease(ctx, own("a", lease))) },
+		"renew a changed Lease":      func() error { return testkit.Err(s.renewals.swapLease(ctx, first, renewed)) },
+		"renew a missing Lease":      func() error { return testkit.Err(s.renewals.swapLease(ctx, missing, renewed)) },
+		"take a changed record":      func() error { return testkit.Err(s.others.swapLease(ctx, record, taken)) },
+		"delete a changed Lease":     func() error { return s.others.removeLease(ctx, "a", first.ResourceVersion) },
 		"assign over another assignment": func() error {
-			_, err := s.putMap(ctx, encodeAssignment(assignment{}), wish.ResourceVersion)
-			return err
+			return testkit.Err(s.others.putMap(ctx, encodeAssignment(assignment{}), wish.ResourceVersion))
 		},
-		"create an assignment that exists": func() error { _, err := s.putMap(ctx, encodeAssignment(assignment{}), ""); return err },
+		"create an assignment that exists": func() error { return testkit.Err(s.others.putMap(ctx, encodeAssignment(assignment{}), "")) },
 	} {
 		testkit.ErrorIs(t, write(), errConflict, what)
 	}
@@ -64,7 +74,7 @@ func TestRecord_RoundTrip(t *testing.T) {
 	w := newInstallation(t, 1)
 	s := w.build("a", patient).store
 	defer s.close()
-	found, err := s.createLease(t.Context(), s.others, newRecord(0, 1))
+	found, err := s.others.createLease(t.Context(), newRecord(0, 1, shards.Record{}))
 	must(t, err)
 	const inA, inB = "a-0123456789ab", "b-0123456789ab"
 	for _, want := range []shards.Record{
@@ -73,10 +83,9 @@ func TestRecord_RoundTrip(t *testing.T) {
 		{Holder: inB, Epoch: 2},
 		{Epoch: 2},
 	} {
-		want.Version = found.ResourceVersion
-		change, err := encodeRecord(want, true)
-		must(t, err)
-		found, err = s.swapLease(t.Context(), s.others, recordName(0), change)
+		after := found.DeepCopy()
+		setRecord(after, 1, want)
+		found, err = s.others.swapLease(t.Context(), found, after)
 		must(t, err)
 		_, got, err := decodeRecord(found, 1)
 		must(t, err)
@@ -100,24 +109,26 @@ func TestLease_RoundTrip(t *testing.T) {
 	s := w.build("a", patient).store
 	defer s.close()
 	now := time.Now().Truncate(time.Microsecond)
-	north := map[string]string{"place": "north", "size": ""}
-	found, err := s.createLease(t.Context(), s.renewals, newLease("a", &Options{Pod: "a", Labels: north, Timing: quick()}, now))
+	found, err := s.renewals.createLease(t.Context(), own("a", shards.Lease{Held: true, Renewed: now}))
 	must(t, err)
-	for _, want := range []shards.Lease{
+	for i, want := range []shards.Lease{
 		{Held: true, Leaving: true},
 		{Held: true},
 		{},
 		{Ended: true},
 	} {
-		want.UID, want.Version, want.Renewed = string(found.UID), found.ResourceVersion, now
-		found, err = s.swapLease(t.Context(), s.renewals, "a", encodeLease("a", want))
+		want.Renewed = now.Add(time.Duration(i) * time.Second)
+		after := found.DeepCopy()
+		setLease(after, want)
+		found, err = s.renewals.swapLease(t.Context(), found, after)
 		must(t, err)
 		got, err := decodeLease(found)
 		must(t, err)
-		if want.Version = got.Version; !cmp.Equal(got, want) {
+		want.UID, want.Version = string(found.UID), found.ResourceVersion
+		if !cmp.Equal(got, want) {
 			t.Errorf("the Lease differs (-want +got):\n%s", cmp.Diff(want, got))
 		}
-		if got := labelsOf(found); !cmp.Equal(got, north) {
+		if got, north := labelsOf(found), (map[string]string{"place": "north", "size": ""}); !cmp.Equal(got, north) {
 			t.Errorf("the replica has the labels %v, want %v", got, north)
 		}
 	}

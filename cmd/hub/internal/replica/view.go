@@ -3,28 +3,22 @@
 package replica
 
 import (
-	"time"
+	"strconv"
+	"strings"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// view is what a life has read beyond its Machine.
+// view is what a life has read, as far as the Machine does not have it. Its objects must not be changed.
 type view struct {
-	leases     map[string]sighting // of other replicas
+	own        *coordinationv1.Lease
+	leases     map[string]*coordinationv1.Lease // of other replicas
+	records    []*coordinationv1.Lease          // in the versions that the Machine has
 	assignment assignment
 	hasLeases  bool // the watch of Leases has delivered its first list
 	hasWishes  bool // the watch of ConfigMaps has, too
-}
-
-// sighting has since when the version is unchanged.
-type sighting struct {
-	version string
-	since   time.Time
-	labels  map[string]string // of the replica
-	tunnel  string            // of the replica
-	created time.Time         // by the clock of the API server
 }
 
 // isOlder: an event may arrive after the response to a later write. Only efficiency depends on it: incomparable is not older.
@@ -33,12 +27,17 @@ func isOlder(version, than string) bool {
 	return err == nil && order < 0
 }
 
-func (l *life) see(lease *coordinationv1.Lease) {
-	switch lease.Labels[label] {
-	case labelRecord:
-		l.seeRecord(lease)
-	case labelReplica:
-		l.seeLease(lease.Name, lease)
+func (l *life) see(object any) {
+	switch o := object.(type) {
+	case *corev1.ConfigMap:
+		l.seeAssignment(o)
+	case *coordinationv1.Lease:
+		switch o.Labels[label] {
+		case labelRecord:
+			l.seeRecord(o)
+		case labelReplica:
+			l.seeLease(o.Name, o)
+		}
 	}
 }
 
@@ -46,7 +45,7 @@ func (l *life) seeRecord(lease *coordinationv1.Lease) {
 	shard, r, err := decodeRecord(lease, l.options.Count)
 	if err != nil {
 		l.log.Error(err, "Ignored a record that cannot be decoded; its holder writes it again", "object", lease.Name)
-		l.seeDamaged(lease.Name)
+		l.seeMissing(lease.Name)
 		return
 	}
 	l.mu.Lock()
@@ -58,20 +57,27 @@ func (l *life) seeRecord(lease *coordinationv1.Lease) {
 	default:
 		l.machine.SeeRecord(shard, r)
 	}
-}
-
-// seeDamaged: the object is not the record that it should be, or is missing.
-func (l *life) seeDamaged(name string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for shard := range l.options.Count + 1 {
-		if recordName(shard) == name {
-			l.machine.Damaged(shard)
-		}
+	if l.machine.Record(shard) == r {
+		l.view.records[shard] = lease
 	}
 }
 
-// seeDeleted gets an object of the watch as it was at last. A list shows only that an object is missing.
+// seeMissing: an object is missing, or not what it should be.
+func (l *life) seeMissing(name string) {
+	number, isRecord := strings.CutPrefix(name, recordPrefix+"-")
+	switch shard, err := strconv.Atoi(number); {
+	case name == assignmentName:
+		l.seeAssignment(nil)
+	case !isRecord:
+		l.seeLease(name, nil)
+	case err == nil && shard >= 0 && shard <= l.options.Count:
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.machine.Damaged(shard)
+	}
+}
+
+// seeDeleted gets a record of the watch as it was at last. A list shows only that it is missing.
 func (l *life) seeDeleted(lease *coordinationv1.Lease) {
 	shard, r, err := decodeRecord(lease, l.options.Count)
 	if err != nil {
@@ -81,29 +87,26 @@ func (l *life) seeDeleted(lease *coordinationv1.Lease) {
 	defer l.mu.Unlock()
 	if known := l.machine.Record(shard); !isOlder(r.Version, known.Version) && r.Epoch >= known.Epoch {
 		l.machine.Deleted(shard, r)
+		l.view.records[shard] = lease
 	}
 }
 
+// seeLease takes nil for a Lease that is missing. The Machine learns its own one from reads only, see keepLease.
 func (l *life) seeLease(name string, lease *coordinationv1.Lease) {
 	decoded, err := decodeLease(lease)
-	if err != nil || name == l.me { // The Machine learns its own Lease from reads only, see keepLease.
-		return
-	}
 	now := present()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	known, isKnown := l.view.leases[name]
-	switch {
-	case lease == nil:
-		delete(l.view.leases, name)
-	case !isKnown || known.version != decoded.Version:
-		if isOlder(decoded.Version, known.version) {
-			return
-		}
-		l.view.leases[name] = sighting{decoded.Version, now.Monotonic, labelsOf(lease), lease.Annotations[annotationTunnel], lease.CreationTimestamp.Time}
+	switch known := l.view.leases[name]; {
+	case name == l.me:
+		l.heard = now.Monotonic
+		return
+	case err != nil, lease != nil && known != nil && isOlder(decoded.Version, known.ResourceVersion):
+		return
 	}
 	l.machine.SeeLease(name, decoded, now)
-	if lease == nil {
+	if l.view.leases[name] = lease; lease == nil {
+		delete(l.view.leases, name)
 		l.machine.ForgetLease(name)
 	}
 }
