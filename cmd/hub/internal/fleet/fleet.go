@@ -79,13 +79,12 @@ type Fleet struct {
 
 	mu    sync.RWMutex // protects the fields below; held for map operations only
 	parts []part
-	// entering counts calls of Warm and Start that have not given a shard with Clusters its role yet.
-	entering int
-	names    map[registry.ClusterName]types.UID // as of the last reconcile of each Cluster
-	queue    workqueue.TypedRateLimitingInterface[ctrl.Request]
+	names map[registry.ClusterName]types.UID // as of the last reconcile of each Cluster
+	queue workqueue.TypedRateLimitingInterface[ctrl.Request]
 }
 
 type part struct {
+	isOurs   bool // from the beginning of Warm or Start, before the role
 	role     cluster.Role
 	epoch    int64              // with the RoleRunner
 	prepared map[types.UID]bool // the Clusters that were reconciled with the RoleWarm
@@ -122,14 +121,14 @@ func New(o Options) (*Fleet, error) {
 // Attach gives the share the registry, the cache and the journal. Call it once, before Run and the cache, for an index.
 func (f *Fleet) Attach(remotes Remotes, clusters Clusters, journal Journal) error {
 	f.remotes, f.clusters, f.journal = remotes, clusters, journal
-	return indexPins(clusters)
+	return index(clusters, f.count)
 }
 
 // Marks is a runnable of the manager: see marks. Call it once, after Attach.
 func (f *Fleet) Marks(hub client.Client, recorder events.EventRecorder) manager.Runnable {
 	return &marks{
 		observe: f.replica.Observe, count: f.count, clusters: f.clusters, client: hub, events: recorder, log: f.log,
-		written: f.moves.marks, tried: map[types.UID]string{},
+		written: f.moves.marks,
 	}
 }
 
@@ -157,7 +156,7 @@ func (f *Fleet) Run(ctx context.Context) error {
 func (f *Fleet) watchTurn(ctx context.Context) {
 	for ctx.Err() == nil {
 		switch {
-		case f.hasShards():
+		case f.hasShards(shards.Once + 1):
 			f.active.begin(ctx)
 		case len(f.remotes.List()) == 0:
 			f.active.end(ctx, 0)
@@ -168,39 +167,26 @@ func (f *Fleet) watchTurn(ctx context.Context) {
 
 const turnEvery = 500 * time.Millisecond // turnEvery is in memory.
 
-func (f *Fleet) hasShards() bool {
+func (f *Fleet) hasShards(from int) bool {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	return f.entering > 0 || slices.ContainsFunc(f.parts[shards.Once+1:], func(p part) bool { return p.role != cluster.RoleNone })
+	return slices.ContainsFunc(f.parts[from:], func(p part) bool { return p.isOurs })
 }
 
-// enter begins the turn of what runs beside remotes, before the apps of a shard are built, and keeps it until entered.
-func (f *Fleet) enter(ctx context.Context) (entered func()) {
+// enter begins the turn of what runs beside remotes, before the apps of a shard are built.
+func (f *Fleet) enter(ctx context.Context, shard int) {
 	f.mu.Lock()
-	f.entering++
-	f.mu.Unlock()
-	f.active.begin(ctx)
-	return func() {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.entering--
+	defer f.mu.Unlock()
+	if f.parts[shard].isOurs = true; shard != shards.Once {
+		f.active.begin(ctx)
 	}
 }
 
 // rest tells the hub that this replica has drained its last shard.
 func (f *Fleet) rest(ctx context.Context) {
-	f.mu.RLock()
-	hasOnce := f.parts[shards.Once].role != cluster.RoleNone
-	f.mu.RUnlock()
-	if f.idle != nil && !hasOnce && !f.hasShards() {
+	if f.idle != nil && !f.hasShards(shards.Once) {
 		f.idle(ctx)
 	}
-}
-
-func (f *Fleet) runOnce(role cluster.Role) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.parts[shards.Once].role = role
 }
 
 // Gate is for registry.Options. The empty name is for writes without a remote: permitted to an active replica.

@@ -14,7 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -52,8 +51,7 @@ type marks struct {
 	log      logr.Logger
 	written  prometheus.Counter
 
-	free  map[int]time.Time    // since when no replica is known to have a shard
-	tried map[types.UID]string // the version of each Cluster that was tried last, which the cache may still have
+	free map[int]time.Time // since when no replica is known to have a shard
 }
 
 var _ manager.LeaderElectionRunnable = (*marks)(nil)
@@ -108,9 +106,6 @@ func (m *marks) note(o replica.Observation, now time.Time) bool {
 			m.free[shard] = before[shard]
 		}
 	}
-	if len(m.free) == 0 {
-		clear(m.tried)
-	}
 	return len(m.free) > 0
 }
 
@@ -120,7 +115,7 @@ func (m *marks) due(all []hubv1.Cluster, now time.Time) (due []*hubv1.Cluster) {
 	for i := range all {
 		one := &all[i]
 		since, isFree := m.free[shards.Of(one.UID, m.count)]
-		if len(due) < most && isFree && now.Sub(since) >= markGrace && isReported(one) && m.tried[one.UID] != one.ResourceVersion {
+		if len(due) < most && isFree && now.Sub(since) >= markGrace && isReported(one) {
 			due = append(due, one)
 		}
 	}
@@ -151,13 +146,11 @@ func (m *marks) mark(ctx context.Context, c *hubv1.Cluster) error {
 			WithObservedGeneration(ready.ObservedGeneration).
 			WithLastTransitionTime(ready.LastTransitionTime)))
 	err := m.client.Status().Apply(ctx, wanted, client.FieldOwner(MarkManager), client.ForceOwnership)
-	isChanged := apierrors.IsConflict(err) || apierrors.IsNotFound(err)
-	if err != nil && !isChanged {
-		return err
-	}
-	m.tried[c.UID] = c.ResourceVersion
-	if isChanged {
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return nil
+	}
+	if err != nil {
+		return err
 	}
 	m.written.Inc()
 	m.events.Eventf(c, nil, corev1.EventTypeWarning, hubv1.ReasonRunnerLost, "Mark", "%s", message)

@@ -44,7 +44,7 @@ func observed(holders ...string) replica.Observation {
 // A Cluster is marked when no live replica has had its shard for the grace, each time since the last holder.
 func TestMarks_Grace(t *testing.T) {
 	t.Parallel()
-	m := &marks{count: 1, tried: map[types.UID]string{}}
+	m := &marks{count: 1}
 	all := []hubv1.Cluster{reported("x")}
 	now := time.Now()
 	for _, step := range []struct {
@@ -59,8 +59,7 @@ func TestMarks_Grace(t *testing.T) {
 	}
 }
 
-// What no runner has reported, or what would be wrong without a runner anyway, is not marked, and no Cluster is tried twice in one
-// version.
+// What no runner has reported, or what would be wrong without a runner anyway, is not marked.
 func TestMarks_Due(t *testing.T) {
 	t.Parallel()
 	now := metav1.Now()
@@ -71,9 +70,8 @@ func TestMarks_Due(t *testing.T) {
 		"marked": func(c *hubv1.Cluster) {
 			c.Status.Conditions[0].Status, c.Status.Conditions[0].Reason = metav1.ConditionUnknown, hubv1.ReasonRunnerLost
 		},
-		"tried": func(c *hubv1.Cluster) { c.ResourceVersion = "tried" },
 	} {
-		m := &marks{count: 1, tried: map[types.UID]string{"x": "tried"}}
+		m := &marks{count: 1}
 		m.note(observed(""), now.Time)
 		one := reported("x")
 		change(&one)
@@ -87,7 +85,7 @@ func TestMarks_Due(t *testing.T) {
 func TestMarks_AFifth(t *testing.T) {
 	t.Parallel()
 	for n, most := range map[int]int{3: 3, 20: 5, 100: 20} {
-		m := &marks{count: 4, tried: map[types.UID]string{}}
+		m := &marks{count: 4}
 		m.note(observed("", "", "", ""), time.Now())
 		var all []hubv1.Cluster
 		for i := range n {
@@ -100,7 +98,7 @@ func TestMarks_AFifth(t *testing.T) {
 				t.Fatalf("%d of %d Clusters are due, want %d", len(due), n, min(most, left))
 			}
 			for _, one := range due {
-				m.tried[one.UID] = one.ResourceVersion
+				one.Status.Conditions[0].Status, one.Status.Conditions[0].Reason = metav1.ConditionUnknown, hubv1.ReasonRunnerLost
 			}
 			left -= len(due)
 		}
@@ -130,7 +128,7 @@ func TestMarks_Pass(t *testing.T) {
 	cached := &stale{Client: c}
 	m := &marks{
 		observe: func() (replica.Observation, bool) { return o, true }, count: 1, clusters: cached, client: c, events: recorder,
-		written: newMoves().marks, tried: map[types.UID]string{},
+		written: newMoves().marks,
 	}
 	pass := func(want float64, why string) {
 		t.Helper()

@@ -4,7 +4,8 @@ package fleet
 
 import (
 	"context"
-	"fmt"
+	"errors"
+	"strconv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -14,25 +15,28 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 )
 
+// Indexes of the cache: the shard of a Cluster, and whether it has a pin.
 const (
-	pinIndex  = "spec.runner.matchLabels"
-	pinnedKey = "set"
+	shardIndex = "shard"
+	pinIndex   = "spec.runner.matchLabels"
+	pinnedKey  = "set"
 )
 
 const pinTimeout = time.Second // pinTimeout is for a read, which waits for the cache.
 
-func indexPins(clusters client.FieldIndexer) error {
+func index(clusters client.FieldIndexer, count int) error {
 	ctx := context.Background() //nolint:forbidigo // Nothing waits for it.
-	err := clusters.IndexField(ctx, &hubv1.Cluster{}, pinIndex, func(o client.Object) []string {
-		if c, ok := o.(*hubv1.Cluster); ok && len(c.Spec.Runner.MatchLabels) > 0 {
-			return []string{pinnedKey}
-		}
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("index Clusters by %s: %w", pinIndex, err)
-	}
-	return nil
+	return errors.Join(
+		clusters.IndexField(ctx, &hubv1.Cluster{}, shardIndex, func(o client.Object) []string {
+			return []string{strconv.Itoa(shards.Of(o.GetUID(), count))}
+		}),
+		clusters.IndexField(ctx, &hubv1.Cluster{}, pinIndex, func(o client.Object) []string {
+			if c, ok := o.(*hubv1.Cluster); ok && len(c.Spec.Runner.MatchLabels) > 0 {
+				return []string{pinnedKey}
+			}
+			return nil
+		}),
+	)
 }
 
 // The caller must not change them.

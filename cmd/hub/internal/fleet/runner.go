@@ -5,10 +5,12 @@ package fleet
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -23,9 +25,7 @@ const (
 	// warmPatience: remotes that are not warm by then delay no hand-over, since they may be unreachable for days.
 	warmPatience = 15 * time.Second
 	warmEvery    = 50 * time.Millisecond // warmEvery is in memory.
-	// relistEvery is for Clusters that come or go. It copies all Clusters, and many shards may be warmed at once.
-	relistEvery = time.Second
-	retry       = time.Second // retry is the time between two tries of a request or a list that fails.
+	retry        = time.Second           // retry is the time between two tries of a request or a list that fails.
 )
 
 // Warm returns when each app waits, or cannot be built now. The holder's crashes count: building may crash this hub, too.
@@ -33,34 +33,20 @@ func (f *Fleet) Warm(ctx context.Context, shard int) error {
 	if shard == shards.Once {
 		return nil
 	}
-	entered := f.enter(ctx)
+	f.enter(ctx, shard)
 	f.inherit(ctx, shard, 0, "")
-	err := f.change(ctx, shard, part{role: cluster.RoleWarm, prepared: map[types.UID]bool{}})
-	if entered(); err != nil {
+	if err := f.change(ctx, shard, part{isOurs: true, role: cluster.RoleWarm, prepared: map[types.UID]bool{}}); err != nil {
 		return err
 	}
-	enough := time.NewTimer(warmPatience)
-	defer enough.Stop()
-	again := time.NewTicker(warmEvery)
-	defer again.Stop()
-	relist := time.NewTicker(relistEvery)
-	defer relist.Stop()
-	all, err := f.clustersOf(ctx, shard)
-	for err == nil {
-		missing := f.cold(shard, all)
-		if missing == 0 {
-			return nil
-		}
-		select {
-		case <-again.C:
-		case <-relist.C:
-			all, err = f.clustersOf(ctx, shard)
-		case <-enough.C:
-			f.log.Info("Some remotes of a shard are not warm in time; they start when this hub has the shard", "shard", shard, "remotes", missing)
-			return nil
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
+	missing := 0
+	err := wait.PollUntilContextTimeout(ctx, warmEvery, warmPatience, true, func(ctx context.Context) (bool, error) {
+		all, err := f.clustersOf(ctx, shard)
+		missing = f.cold(shard, all)
+		return missing == 0, err
+	})
+	if ctx.Err() == nil && wait.Interrupted(err) {
+		f.log.Info("Some remotes of a shard are not warm in time; they start when this hub has the shard", "shard", shard, "remotes", missing)
+		return nil
 	}
 	return err
 }
@@ -90,17 +76,16 @@ func (f *Fleet) cold(shard int, all []hubv1.Cluster) int {
 // Start does not wait for apps. Earlier crashes of the process count; without a release, apps that it was starting are suspects.
 // It lists the Clusters until ctx ends: without that, no reconcile begins.
 func (f *Fleet) Start(ctx context.Context, shard int, epoch int64, after string) {
+	f.enter(ctx, shard)
 	if shard == shards.Once {
 		f.log.Info("This replica runs what runs once", "term", epoch)
-		f.runOnce(cluster.RoleRunner)
 		f.once.begin(ctx)
 		return
 	}
 	f.log.V(1).Info("This hub runs the Clusters of a shard", "shard", shard, "epoch", epoch, "after", after)
-	defer f.enter(ctx)()
 	f.inherit(ctx, shard, epoch, after)
 	for ctx.Err() == nil {
-		err := f.change(ctx, shard, part{role: cluster.RoleRunner, epoch: epoch})
+		err := f.change(ctx, shard, part{isOurs: true, role: cluster.RoleRunner, epoch: epoch})
 		if err == nil {
 			return
 		}
@@ -137,7 +122,7 @@ func (f *Fleet) Drain(ctx context.Context, shard int) error {
 func (f *Fleet) drainOnce(ctx context.Context) error {
 	if _, hasLease := f.replica.Observe(); !hasLease {
 		f.once.end(ctx, 0)
-		f.runOnce(cluster.RoleNone)
+		f.leaveOnce()
 		return context.Cause(ctx)
 	}
 	brief, cancel := context.WithTimeout(ctx, briefly)
@@ -148,9 +133,15 @@ func (f *Fleet) drainOnce(ctx context.Context) error {
 	if err := f.once.awaitWrites(ctx); err != nil {
 		return err
 	}
-	f.runOnce(cluster.RoleNone)
+	f.leaveOnce()
 	f.rest(ctx)
 	return nil
+}
+
+func (f *Fleet) leaveOnce() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.parts[shards.Once].isOurs = false
 }
 
 const briefly = 2 * time.Second // briefly is for writes in flight, before their code is canceled.
@@ -200,15 +191,8 @@ func (f *Fleet) change(ctx context.Context, shard int, to part) error {
 // They must not be changed.
 func (f *Fleet) clustersOf(ctx context.Context, shard int) ([]hubv1.Cluster, error) {
 	var found hubv1.ClusterList
-	if err := f.clusters.List(ctx, &found, client.UnsafeDisableDeepCopy); err != nil {
+	if err := f.clusters.List(ctx, &found, client.MatchingFields{shardIndex: strconv.Itoa(shard)}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the Clusters of shard %d: %w", shard, err)
 	}
-	isIn := f.in(shard)
-	var all []hubv1.Cluster
-	for _, one := range found.Items {
-		if isIn(one.UID) {
-			all = append(all, one)
-		}
-	}
-	return all, nil
+	return found.Items, nil
 }
