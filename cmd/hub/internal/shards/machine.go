@@ -170,9 +170,6 @@ func (m *Machine) Gate(number int, now Instant) (epoch int64, err error) {
 	return s.held, nil
 }
 
-// Draining shards have a closed gate until Drained.
-func (m *Machine) Draining() []int { return m.where(func(s *shard) bool { return s.draining }) }
-
 // Phase is how far the apps of a shard shall be.
 type Phase struct {
 	Epoch int64 // Epoch in which the shard is held or drained; or zero.

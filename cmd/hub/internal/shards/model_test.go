@@ -3,6 +3,7 @@
 package shards
 
 import (
+	"flag"
 	"reflect"
 	"testing"
 	"time"
@@ -17,13 +18,15 @@ func allFaults() []fault {
 	}
 }
 
+var histories = flag.Uint64("histories", 30, "TestModel_AllRules: how many histories run; with -short a third")
+
 // With all rules, no history has two writers of a Cluster, and after the faults every Cluster has a writer in time.
 func TestModel_AllRules(t *testing.T) {
 	t.Parallel()
 	var late, writes, moves, reopened int
 	faults := map[fault]int{}
 	var worst time.Duration
-	for seed := range seeds(most(30)) {
+	for seed := range seeds(most(*histories)) {
 		active := [][]int{{0}, {1}, {2}, {0, 1, 1}}[seed%4] // also different settings, as in a rolling update
 		o := run(t, history{seed: seed, faults: allFaults(), active: active, length: 100 * time.Second, replicas: 3, settle: true})
 		if o.violation != "" {

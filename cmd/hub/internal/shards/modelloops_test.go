@@ -97,8 +97,8 @@ func (p *process) decide() {
 		p.mu.Lock()
 		m := p.machine
 		p.feed(slices.Concat(leases, records, wishes))
-		for _, shard := range m.Draining() {
-			if p.inFlight[shard] == 0 || p.w.omit[ruleDrain] {
+		for shard := range m.shards {
+			if m.shards[shard].draining && (p.inFlight[shard] == 0 || p.w.omit[ruleDrain]) {
 				m.Drained(shard)
 			}
 		}
