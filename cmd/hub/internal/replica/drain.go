@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
@@ -60,28 +61,22 @@ func (d Drain) Set(ctx context.Context, drained bool) (held int, err error) {
 // Await returns when no record names the Pod, or with an error that matches ErrNotDrained and has the reason. A failed request is
 // repeated, unless it is denied.
 func (d Drain) Await(ctx context.Context, timeout time.Duration) error {
-	over := time.NewTimer(timeout)
-	defer over.Stop()
-	ticker := time.NewTicker(lookEvery)
-	defer ticker.Stop()
 	last := ""
-	for {
+	err := wait.PollUntilContextTimeout(ctx, lookEvery, timeout, true, func(context.Context) (isDrained bool, err error) {
 		problem, err := d.unfinished(ctx)
-		if err != nil || problem == "" {
-			return err
-		}
-		if problem != last && d.Progress != nil {
+		if problem != "" && problem != last && d.Progress != nil {
 			d.Progress(problem)
 		}
 		last = problem
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-over.C:
-			return fmt.Errorf("%w after %s: %s", ErrNotDrained, timeout, last)
-		case <-ticker.C:
-		}
+		return problem == "", err
+	})
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case wait.Interrupted(err):
+		return fmt.Errorf("%w after %s: %s", ErrNotDrained, timeout, last)
 	}
+	return err
 }
 
 // unfinished returns "" if the Pod has no shard.

@@ -178,9 +178,9 @@ func (w *installation) writeAssignment(a assignment) {
 	must(w.t, err)
 }
 
-func (w *installation) deleteAssignment() {
+func (w *installation) deleteMap(name string) {
 	w.t.Helper()
-	must(w.t, w.kube.CoreV1().ConfigMaps(w.namespace).Delete(w.t.Context(), assignmentName, metav1.DeleteOptions{}))
+	must(w.t, w.kube.CoreV1().ConfigMaps(w.namespace).Delete(w.t.Context(), name, metav1.DeleteOptions{}))
 }
 
 // expectReleased fails the test unless no record has a holder, and no Lease has an incarnation.

@@ -157,13 +157,14 @@ func TestReplica_DoesNotFit(t *testing.T) {
 	testkit.ErrorIs(t, w.start("b").wait(), ErrProtocol, "with an earlier protocol")
 }
 
-// The assigner replaces an assignment that was deleted, and an assignment that names no live replica.
+// The assigner replaces an assignment that was deleted, and an assignment that names no live replica. The next replica creates an
+// installation again that was deleted, with the records that exist.
 func TestReplica_AssignmentIsRestored(t *testing.T) {
 	t.Parallel()
 	w, a, b := startPair(t)
 	w.drain("b", true)
 	w.expectShared(a)
-	w.deleteAssignment()
+	w.deleteMap(assignmentName)
 	eventually(t, "an assignment with the wish of the administrator", func() bool {
 		now := w.assignment()
 		return len(now.names) == fewShards+1 && now.drained["b"]
@@ -177,6 +178,8 @@ func TestReplica_AssignmentIsRestored(t *testing.T) {
 		return (pod == "a" || pod == "b") && !slices.Contains(now.names, "")
 	})
 	w.expectShared(a, b)
+	w.deleteMap(installationName)
+	w.expectShared(a, b, w.start("c"))
 }
 
 // The assigner removes the Lease of a replica that has ended a while ago, unless it is in a record.

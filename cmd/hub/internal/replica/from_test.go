@@ -62,20 +62,8 @@ func TestReplica_ReleasedToNone(t *testing.T) {
 	}
 }
 
-// A Start that has not returned does not keep the Replica from leaving in good order.
-func TestReplica_StartEndsWithTheReplica(t *testing.T) {
-	t.Parallel()
-	w := newInstallation(t, fewShards)
-	a := w.build("a")
-	a.keepsStart.Store(true)
-	a.run()
-	eventually(t, "a holds all shards", func() bool { return a.held() == fewShards })
-	a.cancel()
-	must(t, a.wait())
-}
-
-// A Start that has not returned ends when the shard is lost.
-func TestReplica_StartEndsWithTheHold(t *testing.T) {
+// A Start that has not returned ends when the shard is lost, and does not keep the Replica from leaving in good order.
+func TestReplica_StartEnds(t *testing.T) {
 	t.Parallel()
 	w := newInstallation(t, fewShards)
 	a := w.build("a")
@@ -87,4 +75,6 @@ func TestReplica_StartEndsWithTheHold(t *testing.T) {
 	eventually(t, "the next incarnation holds all shards", func() bool {
 		return w.incarnation("a") != "" && w.incarnation("a") != incarnation && a.held() == fewShards
 	})
+	a.cancel()
+	must(t, a.wait())
 }

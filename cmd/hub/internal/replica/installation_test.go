@@ -47,11 +47,7 @@ type term struct {
 // newInstallation returns an installation on the shared API server.
 func newInstallation(t *testing.T, count int) *installation {
 	t.Helper()
-	return newInstallationOn(t, fleettest.Cluster(t, "hub"), count)
-}
-
-func newInstallationOn(t *testing.T, cluster *fleet.Cluster, count int) *installation {
-	t.Helper()
+	cluster := fleettest.Cluster(t, "hub")
 	kube, err := kubernetes.NewForConfig(cluster.Config())
 	must(t, err)
 	ns, err := kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{

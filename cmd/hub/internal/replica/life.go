@@ -192,13 +192,6 @@ func (l *life) withSlot(ctx context.Context, task func(context.Context) error) e
 	}
 }
 
-// gate reads the clock under the mutex: a time from before a wait would be too early.
-func (l *life) gate(shard int) (epoch int64, err error) {
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	return l.machine.Gate(shard, present())
-}
-
 func present() shards.Instant {
 	now := time.Now()
 	return shards.Instant{Monotonic: now, Wall: now.Round(0)}

@@ -163,10 +163,9 @@ func (r *Replica) Gate(uid types.UID) (epoch int64, err error) {
 	return r.gate(shards.Of(uid, r.options.Count))
 }
 
+// gate reads the clock under the mutex: a time from before a wait would be too early.
 func (r *Replica) gate(shard int) (epoch int64, err error) {
-	l := r.life.Load()
-	if l == nil {
-		return 0, shards.ErrNotHeld
-	}
-	return l.gate(shard)
+	err = shards.ErrNotHeld
+	r.read(func(l *life) { epoch, err = l.machine.Gate(shard, present()) })
+	return epoch, err
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -103,13 +104,9 @@ func LivePods(ctx context.Context, from client.Reader, namespace string) ([]stri
 	if err := from.List(ctx, &leases, client.InNamespace(namespace), client.MatchingLabels{label: labelReplica}); err != nil {
 		return nil, fmt.Errorf("list the Leases of replicas in %s: %w", namespace, err)
 	}
-	live, now := sets.New[string](), time.Now()
-	for i := range leases.Items {
-		if m := memberOf(&leases.Items[i], nil); !m.IsOver(now) {
-			live.Insert(shards.PodOf(m.Name))
-		}
-	}
-	return sets.List(live), nil
+	var s Survey
+	err := s.add(leases.Items, nil)
+	return slices.Compact(slices.Sorted(maps.Values(s.Live(time.Now())))), err
 }
 
 // Live has the Leases that are not over by the clock of this machine, with the names of their Pods.
