@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -25,7 +25,6 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/replica"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
-	"github.com/clusterfx/clusterfx/internal/writegate"
 	"github.com/clusterfx/clusterfx/reconcilers/cluster"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
@@ -47,13 +46,6 @@ type Remotes interface {
 	AwaitWrites(ctx context.Context, name registry.ClusterName) error
 }
 
-// Clusters is the cache of the hub.
-type Clusters interface {
-	client.Reader
-	client.FieldIndexer
-	WaitForCacheSync(ctx context.Context) bool
-}
-
 // Journal is cluster.Journal.
 type Journal interface {
 	Take(ctx context.Context, has func(types.UID) bool, term int64, crashed string) error
@@ -73,9 +65,9 @@ type Fleet struct {
 	once    *turn // to run what runs once
 	active  *turn // to run what runs beside Clusters
 
-	remotes  Remotes  // set by Attach
-	clusters Clusters // set by Attach
-	journal  Journal  // set by Attach
+	remotes  Remotes     // set by Attach
+	clusters cache.Cache // set by Attach
+	journal  Journal     // set by Attach
 
 	mu    sync.RWMutex // protects the fields below; held for map operations only
 	parts []part
@@ -119,7 +111,7 @@ func New(o Options) (*Fleet, error) {
 }
 
 // Attach gives the share the registry, the cache and the journal. Call it once, before Run and the cache, for an index.
-func (f *Fleet) Attach(remotes Remotes, clusters Clusters, journal Journal) error {
+func (f *Fleet) Attach(remotes Remotes, clusters cache.Cache, journal Journal) error {
 	f.remotes, f.clusters, f.journal = remotes, clusters, journal
 	return index(clusters, f.count)
 }
@@ -237,11 +229,6 @@ func (f *Fleet) IsLate() bool { return f.replica.IsLate() }
 
 // Check matches replica.ErrNotActive while this replica may not write to the management cluster. It does not block.
 func (f *Fleet) Check() error { return f.replica.Check() }
-
-// Guard refuses writes of the hub's own clients while this replica may be replaced.
-func (f *Fleet) Guard(next http.RoundTripper) http.RoundTripper {
-	return &writegate.Gate{Next: next, Check: f.replica.Check}
-}
 
 // RoleOf returns what this hub does with a Cluster, and how its status describes this hub if it runs it.
 func (f *Fleet) RoleOf(name registry.ClusterName, uid types.UID) (cluster.Role, hubv1.RunnerStatus) {

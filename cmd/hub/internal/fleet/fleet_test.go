@@ -22,6 +22,7 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/replica"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/cluster"
@@ -248,6 +249,23 @@ func TestFleet_Drain(t *testing.T) {
 	if role, _ := s.fleet.RoleOf(name, s.uid); role != cluster.RoleRunner {
 		t.Errorf("got the role %d after a Drain that failed, want RoleRunner", role)
 	}
+}
+
+// The hub learns that its last shard is drained, and nothing of a shard beside what runs once.
+func TestFleet_Idle(t *testing.T) {
+	t.Parallel()
+	s := newOneShard(t)
+	told := 0
+	s.fleet.idle = func(context.Context) { told++ }
+	s.fleet.Start(t.Context(), shards.Once, 1, "")
+	s.fleet.Start(t.Context(), 1, 1, "")
+	must(t, s.fleet.Drain(t.Context(), 1))
+	testkit.Equal(t, told, 0, "calls while this replica runs what runs once")
+	s.fleet.Start(t.Context(), 1, 2, "")
+	must(t, s.fleet.Drain(t.Context(), shards.Once))
+	testkit.Equal(t, told, 0, "calls while this replica has a shard")
+	must(t, s.fleet.Drain(t.Context(), 1))
+	testkit.Equal(t, told, 1, "calls after the last drain")
 }
 
 // The gate is closed for names without a Cluster, for Clusters that this replica does not hold, and, without a Lease, for writes

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -159,14 +160,11 @@ func (m *marks) mark(ctx context.Context, c *hubv1.Cluster) error {
 }
 
 // marked sets the time of the change to now, unless Ready was Unknown.
-func marked(c *hubv1.Cluster, message string) metav1.Condition {
-	var conditions []metav1.Condition
-	if before := meta.FindStatusCondition(c.Status.Conditions, hubv1.ConditionReady); before != nil {
-		conditions = append(conditions, *before)
-	}
+func marked(c *hubv1.Cluster, message string) *metav1.Condition {
+	conditions := slices.Clone(c.Status.Conditions)
 	meta.SetStatusCondition(&conditions, metav1.Condition{
 		Type: hubv1.ConditionReady, Status: metav1.ConditionUnknown, Reason: hubv1.ReasonRunnerLost, Message: message,
 		ObservedGeneration: c.Generation,
 	})
-	return conditions[0]
+	return meta.FindStatusCondition(conditions, hubv1.ConditionReady)
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/reconcilers/cluster"
@@ -66,7 +67,7 @@ func TestFleet_WaitsForTheJournal(t *testing.T) {
 }
 
 type unlisted struct {
-	Clusters
+	cache.Cache
 	tries chan struct{}
 }
 

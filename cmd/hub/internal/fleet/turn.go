@@ -27,8 +27,7 @@ type turn struct {
 type tenure struct {
 	lasts context.Context //nolint:containedctx // Ends with the tenure.
 	end   context.CancelCauseFunc
-	works int           // what works and has not ended
-	idle  chan struct{} // closed when nothing works, after the end
+	works sync.WaitGroup
 }
 
 var _ registry.Turn = (*turn)(nil)
@@ -41,11 +40,11 @@ func (t *turn) Await(ctx context.Context) (lasts context.Context, ended func(), 
 		t.mu.Lock()
 		now, begun := t.current, t.begun
 		if now != nil {
-			now.works++
+			now.works.Add(1)
 		}
 		t.mu.Unlock()
 		if now != nil {
-			return now.lasts, sync.OnceFunc(func() { t.leave(now) }), nil
+			return now.lasts, sync.OnceFunc(now.works.Done), nil
 		}
 		select {
 		case <-begun:
@@ -84,7 +83,7 @@ func (t *turn) begin(ctx context.Context) {
 	if t.current != nil {
 		return
 	}
-	now := &tenure{idle: make(chan struct{})}
+	now := &tenure{}
 	now.lasts, now.end = context.WithCancelCause(context.WithoutCancel(ctx))
 	t.current = now
 	close(t.begun)
@@ -99,26 +98,20 @@ func (t *turn) end(ctx context.Context, within time.Duration) (allEnded bool) {
 		return true
 	}
 	t.current, t.begun = nil, make(chan struct{})
-	if before.works == 0 {
-		close(before.idle)
-	}
 	t.mu.Unlock()
 	before.end(registry.ErrStandby)
+	idle := make(chan struct{})
+	go func() {
+		defer close(idle)
+		before.works.Wait()
+	}()
 	patience := time.NewTimer(within)
 	defer patience.Stop()
 	select {
-	case <-before.idle:
+	case <-idle:
 		return true
 	case <-patience.C:
 	case <-ctx.Done():
 	}
 	return false
-}
-
-func (t *turn) leave(from *tenure) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if from.works--; from.works == 0 && t.current != from {
-		close(from.idle)
-	}
 }

@@ -5,6 +5,7 @@ package process
 import (
 	"context"
 	"fmt"
+	"net/http"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/fx"
@@ -15,6 +16,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/partreport"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/replica"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
+	"github.com/clusterfx/clusterfx/internal/writegate"
 	"github.com/clusterfx/clusterfx/reconcilers/cluster"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/eventseries"
@@ -73,7 +75,9 @@ func (s *share) adopt(o *hubOptions) {
 // guard is before the hub's own clients.
 func (s *share) guard(mgr *managerOptions) {
 	if s.fleet != nil {
-		mgr.config.Wrap(s.fleet.Guard)
+		mgr.config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return &writegate.Gate{Next: next, Check: s.fleet.Check}
+		})
 	}
 }
 
