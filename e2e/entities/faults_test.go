@@ -8,11 +8,8 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"testing"
 	"time"
-
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/clusterfx/clusterfx/e2e/fault"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
@@ -106,40 +103,6 @@ func TestProcess_Frozen(t *testing.T) {
 	<-time.After(time.Minute) // Longer than a watch may be silent.
 	p.thaw()
 	t.Logf("followed within %s of the thaw", s.converge(t, all).Round(time.Millisecond))
-}
-
-// A process that had the lease is frozen while the server is away, and another one takes over: nothing of the first is written after the
-// server and the first process are back.
-// Promise: the leader is frozen with a write in flight, the server goes, another process takes over: nothing of the first is written.
-func TestLeader_Frozen(t *testing.T) {
-	fleettest.Slow(t, "nothing: TestGate shows that no write begins without the lease; one that is in flight while its process is frozen takes a process")
-	t.Parallel()
-	s := newStage(t)
-	first := s.process(t, func(of *settings) { of.Ticks = true })
-	s.onOrders(t, func(kv jetstream.KeyValue) error { _, err := kv.Get(t.Context(), ticked); return err })
-	first.freeze() // It writes all the time, so a write is in flight.
-	s.server.Kill()
-	s.give(t, "second")
-	s.server.Restart()
-	s.process(t, func(of *settings) { of.Name = "second" })
-	s.put(t, ticked, "of the second")
-	var last uint64
-	s.onOrders(t, func(kv jetstream.KeyValue) error {
-		e, err := kv.Get(t.Context(), ticked)
-		if err == nil {
-			last = e.Revision()
-		}
-		return err
-	})
-	first.thaw()
-	eventually(t, func() error { _, err := os.Stat(s.lease + refusedSuffix); return err }) // It is connected, and would write.
-	s.onOrders(t, func(kv jetstream.KeyValue) error {
-		e, err := kv.Get(t.Context(), ticked)
-		if err == nil && e.Revision() != last {
-			t.Errorf("the first process has written %s without the lease", e.Value())
-		}
-		return err
-	})
 }
 
 // The leader of three servers is killed, and then comes back: the process follows all the time.

@@ -6,10 +6,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -42,26 +40,8 @@ const variable = "CLUSTERFX_ENTITIES_PROCESS"
 // settings are what a process needs.
 type settings struct {
 	NATS, Kubeconfig, Namespace string
-	// Lease is a file: the process writes to NATS only while its content is Name, as a hub does with its lease.
-	Lease, Name string
 	// DieBefore is before which of its writes, to NATS or to the remote, the process kills itself. Default: never.
 	DieBefore int64
-	// Ticks has the process write a key as often as it can.
-	Ticks bool
-}
-
-var errNoLease = errors.New("another process has the lease")
-
-// mayWrite is the gate of the process.
-func (s *settings) mayWrite() error {
-	holder, err := os.ReadFile(s.Lease)
-	if err != nil {
-		return err
-	}
-	if string(holder) != s.Name {
-		return errNoLease
-	}
-	return nil
 }
 
 type dying struct{ before, writes atomic.Int64 }
@@ -121,7 +101,7 @@ func runProcess(text string) error {
 		HubID: hubID, Logger: logr.Discard(),
 		Gate: func() error {
 			d.count()
-			return s.mayWrite()
+			return nil
 		},
 		AnchorOf: func(name string) bucket.Anchor {
 			return natshub.Anchor{Client: anchor, Reader: anchor, Namespace: s.Namespace, Bucket: name}
@@ -137,34 +117,8 @@ func runProcess(text string) error {
 	failed := make(chan error, 2)
 	go func() { failed <- connection.Run(ctx) }()
 	go func() { failed <- manager.Start(ctx) }()
-	if s.Ticks {
-		orders, err := connection.Follow(ordersBucket)
-		if err != nil {
-			return err
-		}
-		go s.tick(ctx, orders)
-	}
 	return errors.Join(<-failed, <-failed)
 }
-
-// tick writes a key as often as it can, each time with the revision that it has seen.
-// It tells once that the lease refuses a write.
-func (s *settings) tick(ctx context.Context, orders *bucket.Bucket) {
-	for n := 0; ctx.Err() == nil; n++ {
-		now, _ := orders.Get(ticked)
-		_, err := orders.Put(ctx, ticked, fmt.Appendf(nil, `{"text":"tick %d"}`, n), now.Revision) // The next one tries again.
-		if errors.Is(err, errNoLease) {
-			_ = os.WriteFile(s.Lease+refusedSuffix, nil, 0o600) // The test fails without it.
-			return
-		}
-	}
-}
-
-// refusedSuffix ends the name of the file by which a process with Ticks tells that the lease has refused a write.
-const refusedSuffix = ".refused"
-
-// ticked is the key that a process with Ticks writes.
-const ticked = "ticked"
 
 func (s *settings) addController(manager ctrl.Manager, connection *natshub.Connection) error {
 	orders, err := connection.Follow(ordersBucket)
@@ -199,7 +153,7 @@ type child struct {
 
 func (s *stage) process(t *testing.T, change func(*settings)) *child {
 	t.Helper()
-	of := settings{NATS: s.url, Kubeconfig: s.kubeconfig, Namespace: s.namespace, Lease: s.lease, Name: "first"}
+	of := settings{NATS: s.url, Kubeconfig: s.kubeconfig, Namespace: s.namespace}
 	if change != nil {
 		change(&of)
 	}
@@ -231,11 +185,3 @@ func (c *child) kill() {
 func (c *child) freeze() { must(c.t, c.cmd.Process.Signal(syscall.SIGSTOP)) }
 
 func (c *child) thaw() { must(c.t, c.cmd.Process.Signal(syscall.SIGCONT)) }
-
-// give gives the lease to a process.
-func (s *stage) give(t *testing.T, name string) {
-	t.Helper()
-	part := filepath.Join(filepath.Dir(s.lease), "next")
-	must(t, os.WriteFile(part, []byte(name), 0o600))
-	must(t, os.Rename(part, s.lease))
-}

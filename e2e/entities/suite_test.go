@@ -62,7 +62,6 @@ type stage struct {
 	remote     client.Client
 	kubeconfig string
 	namespace  string
-	lease      string
 }
 
 func newStage(t *testing.T, servers ...*nats.Server) *stage {
@@ -70,9 +69,8 @@ func newStage(t *testing.T, servers ...*nats.Server) *stage {
 	if len(servers) == 0 {
 		servers = append(servers, nats.Start(t))
 	}
-	s := &stage{server: servers[0], url: servers[0].URL(), lease: filepath.Join(t.TempDir(), "lease")}
+	s := &stage{server: servers[0], url: servers[0].URL()}
 	_, s.js = nats.Connect(t, s.server.URL())
-	s.give(t, "first")
 	cluster := fleettest.Clusters(t, "remote")[0]
 	s.kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
 	must(t, os.WriteFile(s.kubeconfig, cluster.Kubeconfig(), 0o600))

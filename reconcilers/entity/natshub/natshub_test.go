@@ -175,6 +175,37 @@ func TestGate(t *testing.T) {
 	testkit.Equal(t, status.Values(), 1, "values")
 }
 
+// A write without a connection is not kept: it would arrive when another hub may have the lease.
+// Promise: a write while the server is away does not arrive when the server is back.
+func TestWrite_WithoutConnection(t *testing.T) {
+	t.Parallel()
+	server := nats.Start(t)
+	_, js := nats.Connect(t, server.URL())
+	kv := nats.Bucket(t, js, "things")
+	c, _ := connect(t, natshub.Options{URL: server.URL()}, natshub.Environment{})
+	b, err := c.Follow("things")
+	testkit.Must(t, err)
+	put := func(key string) error {
+		_, err := b.Put(t.Context(), key, []byte("1"), 0)
+		if errors.Is(err, bucket.ErrConflict) {
+			return nil // The response to an earlier try was lost.
+		}
+		return err
+	}
+	testkit.Eventually(t, func() error { return put("before") })
+	server.Kill()
+	testkit.Eventually(t, func() error {
+		if c.Connected() == nil {
+			return errors.New("the end of the server is not noticed yet")
+		}
+		return nil
+	})
+	testkit.Fails(t, put("meanwhile"), "a write without a connection")
+	server.Restart()
+	testkit.Eventually(t, func() error { return put("after") })
+	testkit.ErrorIs(t, testkit.Err(kv.Get(t.Context(), "meanwhile")), jetstream.ErrKeyNotFound)
+}
+
 // A hub that has read the identity of a bucket before an operator accepted the bucket does not undo that when it saves. Other buckets
 // are in the same ConfigMap.
 func TestAnchor_KeepsAnAcceptance(t *testing.T) {
