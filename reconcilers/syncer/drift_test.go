@@ -51,6 +51,17 @@ func TestApply_WhatOthersHave(t *testing.T) {
 	for _, one := range []*unstructured.Unstructured{down, last} {
 		eventually(t, func() error { return b.down.Get(t.Context(), client.ObjectKeyFromObject(one), one) })
 	}
+	pass := func() { // What is under way for the other one is over then.
+		t.Helper()
+		change(last, `{"spec":{"size":2}}`)
+		eventually(t, func() error {
+			err := b.down.Get(t.Context(), client.ObjectKeyFromObject(last), last)
+			if size, _, _ := unstructured.NestedInt64(last.Object, "spec", "size"); err == nil && size != 1 {
+				err = fmt.Errorf("the size is %d", size)
+			}
+			return err
+		})
+	}
 	rounds := func(want int64) {
 		t.Helper()
 		eventually(t, func() error {
@@ -59,16 +70,10 @@ func TestApply_WhatOthersHave(t *testing.T) {
 			}
 			return nil
 		})
+		pass()
 		for round := range 3 {
 			change(down, fmt.Sprintf(`{"metadata":{"labels":{"round":"%d-%d"}}}`, want, round))
-			change(last, `{"spec":{"size":2}}`) // It is reconciled after the other one.
-			eventually(t, func() error {
-				err := b.down.Get(t.Context(), client.ObjectKeyFromObject(last), last)
-				if size, _, _ := unstructured.NestedInt64(last.Object, "spec", "size"); err == nil && size != 1 {
-					err = fmt.Errorf("the size is %d", size)
-				}
-				return err
-			})
+			pass()
 			testkit.Equal(t, sent.Load(), want, "requests in round", round)
 		}
 	}
