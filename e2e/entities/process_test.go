@@ -176,12 +176,6 @@ func (s *stage) process(t *testing.T, change func(*settings)) *child {
 
 // kill kills the process, and returns when it has ended.
 func (c *child) kill() {
-	_ = c.cmd.Process.Signal(syscall.SIGCONT)
 	_ = c.cmd.Process.Kill() // It may have ended.
 	<-c.done
 }
-
-// freeze stops the process without an end of its connections, until thaw.
-func (c *child) freeze() { must(c.t, c.cmd.Process.Signal(syscall.SIGSTOP)) }
-
-func (c *child) thaw() { must(c.t, c.cmd.Process.Signal(syscall.SIGCONT)) }

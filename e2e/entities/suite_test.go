@@ -23,7 +23,6 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/nats"
 	"github.com/clusterfx/clusterfx/reconcilers/entity"
 	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
-	"github.com/clusterfx/clusterfx/reconcilers/entity/natshub"
 )
 
 func TestMain(m *testing.M) {
@@ -120,14 +119,6 @@ func (s *stage) delete(t *testing.T, key string) {
 	s.onOrders(t, func(kv jetstream.KeyValue) error { return kv.Delete(t.Context(), key) })
 }
 
-// compact removes the markers of deletions.
-func (s *stage) compact(t *testing.T) {
-	t.Helper()
-	s.onOrders(t, func(kv jetstream.KeyValue) error {
-		return kv.PurgeDeletes(t.Context(), jetstream.DeleteMarkersOlderThan(-1))
-	})
-}
-
 // converge waits until the remote has exactly these orders, by their texts, each once.
 func (s *stage) converge(t *testing.T, want map[string]string) time.Duration {
 	t.Helper()
@@ -161,14 +152,6 @@ func (s *stage) made(t *testing.T) (map[string]string, error) {
 		}
 	}
 	return found, err
-}
-
-func (s *stage) accept(t *testing.T) {
-	t.Helper()
-	for _, name := range []string{ordersBucket, entity.StatusBucket(ordersBucket)} {
-		anchor := natshub.Anchor{Client: s.remote, Reader: s.remote, Namespace: s.namespace, Bucket: name}
-		eventually(t, func() error { _, err := natshub.Accept(t.Context(), s.js, anchor, hubID); return err })
-	}
 }
 
 func orders(n int, text string) map[string]string {
