@@ -6,8 +6,8 @@ Package faults holds the fault suite: real faults, and the response of the hub.
 The rows F1 to F76 are from the catalogue of faults, later ones were found since. The rows of this package are
 TestFaults/rows/...: one remote breaks, reports its fault in time, is restored, and works again in time, while two
 healthy ones under load must not be affected: no lease fails, every write is reconciled, Ready does not change, no app
-is replaced. TestFaults_OfTheHub is about a hub that lacks a resource, TestFaults_Sharded has three hubs that share
-the Clusters, and TestFigure_... measure the times in docs/performance.md.
+is replaced. TestFaults_OfTheHub is about a hub that lacks a resource, and TestFigure_... measure the times in
+docs/performance.md.
 
 	go test -v -timeout 90m ./e2e/faults      at least half an hour; with -short TestDoc alone
 	CLUSTERFX_FIGURES=figures.md go test -timeout 60m -run TestFigure ./e2e/faults

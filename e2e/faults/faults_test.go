@@ -49,22 +49,10 @@ func withWanderer(t *testing.T) []string {
 func TestFaults(t *testing.T) {
 	fleettest.Slow(t, "./reconcilers/cluster TestCluster_EachFailureHasItsReasonAndHealsByItself")
 	t.Parallel()
-	testFaults(t, 0)
-}
-
-// TestFaults_Sharded does the same with three replicas that share the Clusters.
-func TestFaults_Sharded(t *testing.T) {
-	fleettest.Slow(t, "./reconcilers/cluster TestShare_Roles")
-	t.Parallel()
-	testFaults(t, 3)
-}
-
-func testFaults(t *testing.T, replicas int) {
-	t.Helper()
 	flags := withWanderer(t)
 	s := newStage(t, stageOptions{
 		fleet: fleet.Options{Audit: true}, flags: map[string][]string{calm: flags, twin: flags},
-		modules: newMisbehaviour().modules, replicas: replicas,
+		modules: newMisbehaviour().modules,
 	}, calm, mortal, twin)
 	s.startHub()
 	calmOnes := newNeighbours(s, 2, calm)

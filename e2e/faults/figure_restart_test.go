@@ -27,7 +27,7 @@ func TestFigure_Restart(t *testing.T) {
 	on := []string{"one", "two", "three"}
 	var s *stage
 	s = newStage(t, stageOptions{
-		hub: func(o *app.Options) { o.Alone = false },
+		hub: func(o *app.Options) { o.Alone, o.Shards = false, 16 },
 		modules: func(*stopwatch) []registry.Module {
 			return []registry.Module{registry.NewModule("elected", registry.ModuleOptions{HubRuns: registry.WithRemotes, Hub: fx.Invoke(s.noteElection)})}
 		},
@@ -83,7 +83,7 @@ func (s *stage) awaitReady(t *testing.T, r *registry.Registry, n int) time.Time 
 // engage gives the remotes to a new registry, and returns the time until all are Ready.
 func (s *stage) engage(t *testing.T, all []*remote) time.Duration {
 	t.Helper()
-	o := s.hubOptions(replica).Registry
+	o := s.hubOptions().Registry
 	o.Hub, o.Scheme, o.Modules = s.hub.Config(), s.scheme, []registry.Module{s.stopwatch.module()}
 	o.HubMapper = fleettest.Mapper(t, o.Hub)
 	r, err := registry.New(o)

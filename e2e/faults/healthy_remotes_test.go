@@ -93,8 +93,7 @@ func (n *neighbour) write(ctx context.Context, _ int) {
 func (n *neighbour) lease(ctx context.Context, i int) {
 	began := time.Now()
 	var lent time.Duration
-	_, hub := n.stage.running.with(n.name)
-	err := hub.WithClient(ctx, registry.ClusterName(n.name), func(ctx context.Context, c client.Client) error {
+	err := n.stage.remotes().WithClient(ctx, registry.ClusterName(n.name), func(ctx context.Context, c client.Client) error {
 		lent = time.Since(began)
 		var one corev1.ConfigMap
 		err := c.Get(ctx, client.ObjectKey{Namespace: n.name, Name: stopwatchName}, &one)

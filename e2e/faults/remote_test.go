@@ -240,14 +240,12 @@ func (r *remote) expectMessage(kind, text string) {
 }
 
 func (r *remote) epoch() int64 {
-	_, hub := r.stage.running.with(r.name)
-	info, _ := hub.Status(registry.ClusterName(r.name))
+	info, _ := r.stage.remotes().Status(registry.ClusterName(r.name))
 	return info.Epoch
 }
 
 func (r *remote) lease(f func(context.Context, client.Client) error) error {
-	_, hub := r.stage.running.with(r.name)
-	return hub.WithClient(r.t.Context(), registry.ClusterName(r.name), f)
+	return r.stage.remotes().WithClient(r.t.Context(), registry.ClusterName(r.name), f)
 }
 
 // expectNotReady checks that a lease is refused at once, with a reason.
@@ -330,10 +328,7 @@ func (r *remote) swap(to *fleet.Cluster) {
 }
 
 // agent returns the prefix of the user agents of the remote's apps.
-func (r *remote) agent() string {
-	hub, _ := r.stage.running.with(r.name)
-	return "clusterfx/" + hub + "/" + r.name + "/"
-}
+func (r *remote) agent() string { return "clusterfx/" + replica + "/" + r.name + "/" }
 
 func (r *remote) waits(d time.Duration) {
 	r.t.Helper()

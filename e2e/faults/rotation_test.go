@@ -122,8 +122,7 @@ func (r *remote) borrow(t *testing.T, callers int) (finish func() int) {
 	for range callers {
 		working.Go(func() {
 			every(ctx, leaseEvery, func(ctx context.Context, i int) {
-				_, hub := r.stage.running.with(r.name)
-				err := hub.WithClient(ctx, registry.ClusterName(r.name), func(ctx context.Context, c client.Client) error {
+				err := r.stage.remotes().WithClient(ctx, registry.ClusterName(r.name), func(ctx context.Context, c client.Client) error {
 					return use(ctx, c, r.name, i)
 				})
 				if ctx.Err() != nil {

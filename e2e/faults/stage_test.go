@@ -4,6 +4,7 @@ package faults_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"sync"
@@ -40,8 +41,8 @@ type stage struct {
 	stopwatch *stopwatch
 	options   stageOptions
 	log       *log
-	running   hubs
-	elected   atomic.Pointer[time.Time] // when the running hub got its Lease
+	running   atomic.Pointer[registry.Registry] // of the hub; nil if none runs
+	elected   atomic.Pointer[time.Time]         // when the running hub got its Lease
 }
 
 // stageOptions configure a stage. The zero value is a hub with the stopwatch as its only module.
@@ -54,8 +55,6 @@ type stageOptions struct {
 	flags map[string][]string
 	// hub changes the options of the hub. Default: no change.
 	hub func(*app.Options)
-	// replicas is how many hubs share the Clusters. Default: one hub has all of them.
-	replicas int
 	// hubEtcd gives the hub's cluster an etcd of its own, which can be restored.
 	hubEtcd bool
 }
@@ -111,12 +110,12 @@ func (s *stage) cluster(name string) *fleet.Cluster {
 }
 
 // hubOptions returns the options of a hub that may connect to remotes on this machine, under many names.
-func (s *stage) hubOptions(replica string) app.Options {
+func (s *stage) hubOptions() app.Options {
 	o := app.Options{Config: s.hub.Config(), Log: s.log.logger()}
 	o.Registry.Policy.AllowCIDRs = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	o.Registry.AllowDuplicates, o.Registry.Replica = true, replica
-	o.Modules = append(o.Modules, s.stopwatch.module(), s.module(replica))
-	o.Alone, o.Shards = s.options.replicas == 0, shardCount
+	o.Modules = append(o.Modules, s.stopwatch.module(), s.module())
+	o.Alone = true
 	if s.options.modules != nil {
 		o.Modules = append(o.Modules, s.options.modules(s.stopwatch)...)
 	}
@@ -129,47 +128,34 @@ func (s *stage) hubOptions(replica string) app.Options {
 // replica is the name of the hub in user agents.
 const replica = "faults"
 
-func (s *stage) module(replica string) registry.Module {
-	return registry.NewModule("stage", registry.ModuleOptions{
-		HubRuns: registry.WithRemotes, Hub: fx.Invoke(func(r *registry.Registry) { s.running.add(replica, r) }),
-	})
+func (s *stage) module() registry.Module {
+	return registry.NewModule("stage", registry.ModuleOptions{HubRuns: registry.WithRemotes, Hub: fx.Invoke(s.running.Store)})
 }
 
 func (s *stage) startHub() (stop func()) {
 	s.t.Helper()
-	s.running.clear()
-	names := []string{replica}
-	for n := 1; n < s.options.replicas; n++ {
-		names = append(names, fmt.Sprintf("%s-%d", replica, n))
-	}
+	s.running.Store(nil)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(s.t.Context()))
 	var ended sync.WaitGroup
-	for _, name := range names {
-		options := s.hubOptions(name)
-		ended.Go(func() {
-			testkit.NoError(s.t, app.Run(ctx, options), "run the hub")
-		})
-	}
+	options := s.hubOptions()
+	ended.Go(func() { testkit.NoError(s.t, app.Run(ctx, options), "run the hub") })
 	stop = sync.OnceFunc(func() {
 		cancel()
 		ended.Wait()
-		s.running.clear()
+		s.running.Store(nil)
 	})
 	s.t.Cleanup(stop)
 	eventually(s.t, func() error {
-		if got := s.running.count(); got != len(names) {
-			return fmt.Errorf("%d of %d hubs have started", got, len(names))
+		if s.remotes() == nil {
+			return errors.New("the hub has not started")
 		}
-		return s.areShared()
+		return nil
 	})
 	return stop
 }
 
 // remotes returns the registry of the running hub; nil if none runs.
-func (s *stage) remotes() *registry.Registry {
-	_, r := s.running.with("")
-	return r
-}
+func (s *stage) remotes() *registry.Registry { return s.running.Load() }
 
 // clientFor returns a client without a cache, whose connections are closed when the test ends.
 func (s *stage) clientFor(t testing.TB, config *rest.Config) client.Client {
