@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -220,29 +221,18 @@ func kinds(scheme *runtime.Scheme) (meta.RESTMapper, error) {
 	)
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
 	mapper := meta.NewDefaultRESTMapper(nil)
-	for kind, scope := range map[schema.GroupVersionKind]meta.RESTScope{
-		hubv1.GroupVersion.WithKind("Cluster"):                                      meta.RESTScopeRoot,
-		hubv1.GroupVersion.WithKind("SyncRule"):                                     meta.RESTScopeRoot,
-		corev1.SchemeGroupVersion.WithKind("Namespace"):                             meta.RESTScopeRoot,
-		corev1.SchemeGroupVersion.WithKind("Secret"):                                meta.RESTScopeNamespace,
-		corev1.SchemeGroupVersion.WithKind("ConfigMap"):                             meta.RESTScopeNamespace,
-		corev1.SchemeGroupVersion.WithKind("ServiceAccount"):                        meta.RESTScopeNamespace,
-		corev1.SchemeGroupVersion.WithKind("Event"):                                 meta.RESTScopeNamespace,
-		coordinationv1.SchemeGroupVersion.WithKind("Lease"):                         meta.RESTScopeNamespace,
-		{Group: "apps", Version: "v1", Kind: "Deployment"}:                          meta.RESTScopeNamespace,
-		{Group: "networking.k8s.io", Version: "v1", Kind: "NetworkPolicy"}:          meta.RESTScopeNamespace,
-		rbacv1.SchemeGroupVersion.WithKind("Role"):                                  meta.RESTScopeNamespace,
-		rbacv1.SchemeGroupVersion.WithKind("RoleBinding"):                           meta.RESTScopeNamespace,
-		rbacv1.SchemeGroupVersion.WithKind("ClusterRole"):                           meta.RESTScopeRoot,
-		rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"):                    meta.RESTScopeRoot,
-		authenticationv1.SchemeGroupVersion.WithKind("SelfSubjectReview"):           meta.RESTScopeRoot,
-		authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectAccessReview"):      meta.RESTScopeRoot,
-		authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectRulesReview"):       meta.RESTScopeRoot,
-		admissionv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicy"):        meta.RESTScopeRoot,
-		admissionv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicyBinding"): meta.RESTScopeRoot,
-	} {
+	inNamespaces := sets.New("Secret", "ConfigMap", "ServiceAccount", "Event", "Lease", "Role", "RoleBinding")
+	for kind := range scheme.AllKnownTypes() {
+		scope := meta.RESTScopeRoot
+		if inNamespaces.Has(kind.Kind) {
+			scope = meta.RESTScopeNamespace
+		}
 		mapper.Add(kind, scope)
 	}
+	// These are sent as they are in manifests.
+	mapper.Add(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, meta.RESTScopeNamespace)
+	mapper.Add(schema.GroupVersionKind{Group: "networking.k8s.io", Version: "v1", Kind: "NetworkPolicy"}, meta.RESTScopeNamespace)
+	mapper.Add(schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"}, meta.RESTScopeRoot)
 	return mapper, err
 }
 

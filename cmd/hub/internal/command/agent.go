@@ -31,13 +31,13 @@ const agentExample = `  # In a Pod of the remote, as hub register --tunnel insta
   %s agent --new-key > key.pem`
 
 type agentFlags struct {
-	agent                tunnel.Agent
-	keyFile, caFile, log string
-	check, newKey        bool
-	newSecret            string
+	agent           tunnel.Agent
+	keyFile, caFile string
+	log             logging.Options
+	check, newKey   bool
+	newSecret       string
 }
 
-// checkTimeout bounds agent --check.
 const checkTimeout = 30 * time.Second
 
 func newAgent(p Program) *cobra.Command {
@@ -63,7 +63,7 @@ func newAgent(p Program) *cobra.Command {
 	set.BoolVar(&f.check, "check", false, "Connect once, and say why that fails (default false)")
 	set.BoolVar(&f.newKey, "new-key", false, "Print a new key, and its fingerprint to stderr (default false)")
 	set.StringVar(&f.newSecret, "new-key-secret", "", "Put a new key into the Secret of this name, unless there is one, in the namespace of this Pod")
-	set.StringVar(&f.log, "log-level", "info", "How much to log: debug, info or error")
+	hubconfig.BindLogLevel(set, &f.log)
 	return cmd
 }
 
@@ -81,10 +81,7 @@ func (f *agentFlags) run(ctx context.Context, p Program) error {
 	if err := f.complete(); err != nil {
 		return err
 	}
-	var err error
-	if f.agent.Log, err = logging.New(p.Stderr, logging.Options{Level: f.log, Format: logging.Auto}); err != nil {
-		return err
-	}
+	f.agent.Log = logging.New(p.Stderr, f.log)
 	if f.check {
 		ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 		defer cancel()
@@ -110,7 +107,6 @@ func printKey(p Program) error {
 	return err
 }
 
-// complete checks the flags.
 func (f *agentFlags) complete() error {
 	if f.agent.Hub == "" || len(f.agent.HubKeys) == 0 || f.keyFile == "" {
 		return errors.New("an agent needs --hub, --hub-key and --key-file: hub register NAME --tunnel makes them")

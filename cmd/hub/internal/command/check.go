@@ -87,9 +87,6 @@ func (f *checkFlags) completePolicy(set *pflag.FlagSet) {
 }
 
 func (f *checkFlags) run(ctx context.Context, args []string) error {
-	if err := f.format.CheckData(); err != nil {
-		return err
-	}
 	if len(args) > 0 && f.remote.Given() {
 		return errors.New("one thing is checked at a time: NAME, secret/NAME, or --cluster-context")
 	}
@@ -275,8 +272,8 @@ func (f *checkFlags) needs(ctx context.Context, cluster *hubv1.Cluster) ([]diagn
 
 func (f *checkFlags) print(report diagnose.Report) error {
 	t := f.session.terminal
-	if f.format.String() != output.Table {
-		return output.PrintData(t.Out, f.format.String(), report)
+	if !f.format.Tabular() {
+		return output.PrintData(t.Out, f.format, report)
 	}
 	for _, finding := range report {
 		line := fmt.Sprintf("%-15s %s", finding.Check, access.WithAdvice(finding.Text, finding.Advice))
@@ -290,9 +287,9 @@ func (f *checkFlags) print(report diagnose.Report) error {
 func markOf(level diagnose.Level) output.Mark {
 	switch level {
 	case diagnose.OK:
-		return output.OK()
+		return output.OK
 	case diagnose.Warning:
-		return output.Warning()
+		return output.Warning
 	}
-	return output.Failure()
+	return output.Failure
 }

@@ -71,7 +71,6 @@ func (p Program) configured(path string, text []byte) ([]registry.Module, *hubco
 	return modules, file, err
 }
 
-// configuredBy is configured with the file at a path.
 func (p Program) configuredBy(path string) ([]registry.Module, *hubconfig.Flags, error) {
 	text, err := hubconfig.ReadText(path)
 	if err != nil {
@@ -129,7 +128,6 @@ func (s *session) installed(ctx context.Context) (install.Installed, error) {
 	return found, to.hub.Explain(err)
 }
 
-// withConfigRules returns the modules whose permissions follow from their configuration.
 func withConfigRules(modules []registry.Module) []registry.Module {
 	return slices.DeleteFunc(slices.Clone(modules), func(m registry.Module) bool { return !m.HasConfigRules() })
 }

@@ -54,7 +54,7 @@ func TestConfig_Validate(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		configHead + "flags:\n  log-level: info\n  concurrency: 0\n":                                                             ": --concurrency=0: use 1 or more",
-		configHead + "flags:\n  log-level: loud\n":                                                                               ": --log-level: ",
+		configHead + "flags:\n  log-level: loud\n":                                                                               `: flags: log-level: "loud": use `,
 		configHead + "modules:\n- name: other\n":                                                                                 ": this hub has no module \"other\"; it has quota",
 		configHead + "modules:\n- name: quota\n- name: quota\n":                                                                  ": module \"quota\" is configured twice",
 		configHead + "modules:\n- name: quota\n  config:\n    pods: 1\n    pots: 2\n":                                            `: module "quota": `,
@@ -114,8 +114,8 @@ bad.yaml: unknown field "modules[0].confg"
 bad.yaml: kind is "HubConfigration"; this hub reads HubConfiguration
 bad.yaml: flags: concurency: there is no flag "concurency" to set in a file; see run --help
 bad.yaml: flags: concurrency: "many": use a whole number
+bad.yaml: flags: log-level: "loud": use debug, info or error
 bad.yaml: --max-concurrent-starts=0: use 1 or more
-bad.yaml: --log-level: unknown log level "loud": use debug, info, error
 bad.yaml: this hub has no module "other"; it has quota
 bad.yaml: module "quota": decode the configuration into command.configured: field "name.first": use a value of type string, not of type number
 bad.yaml: module "quota": decode the configuration into command.configured: field "pods": use a value of type int64, not of type string

@@ -58,9 +58,6 @@ func newListDeletes(p Program) *cobra.Command {
 		Example: p.example(listDeletesExample),
 		Args:    output.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := format.Check(); err != nil {
-				return err
-			}
 			held, err := s.heldDeletes()
 			if err != nil {
 				return err
@@ -73,7 +70,7 @@ func newListDeletes(p Program) *cobra.Command {
 			return err
 		},
 	}
-	format.BindList(cmd)
+	format.BindList(cmd.Flags())
 	s = p.newSession(cmd, true)
 	return cmd
 }

@@ -35,7 +35,6 @@ func newDev(p Program) []*cobra.Command {
 	})}
 }
 
-// devHasSaid reports whether an error of the command dev has been printed already.
 func devHasSaid(err error) bool { return errors.Is(err, dev.ErrFailed) }
 
 // prepareDev prepares a hub for remotes on this machine, with a configuration file if there is one. It serves nothing, so
@@ -48,10 +47,7 @@ func (p Program) prepareDev(w io.Writer, file string) (dev.Hub, error) {
 	if err != nil {
 		return dev.Hub{}, err
 	}
-	log, err := logging.New(w, logging.Options{Level: f.LogLevel()})
-	if err != nil {
-		return dev.Hub{}, err
-	}
+	log := logging.New(w, logging.Options{Level: f.LogLevel()})
 	logging.Route(log)
 	o := f.Options
 	o.Log, o.Alone = log, true

@@ -3,11 +3,7 @@
 /*
 Package command is the command line of a hub, with one file for each command.
 
-# Usage
-
 	code := command.Execute(ctx, command.Program{Args: os.Args, Stdout: os.Stdout, Stderr: os.Stderr, Modules: modules})
-
-# How it works
 
 The file of a command has its flags, its help and the order of its steps. The steps are in the package that the command
 is about: register, deregister and rotate in enroll, get and describe in inspect, check in diagnose, install in install,
@@ -16,8 +12,6 @@ cluster, the terminal, and the exit status for an interrupted command.
 
 Errors are returned and printed once, by Execute. An error that has been printed already is a process.ExitError, which
 only carries the exit status.
-
-# Considerations
 
 The pages in docs/cli are generated from the commands; tests check that every command explains itself, that every page
 names commands and flags that exist, and that every message about arguments has the right syntax.

@@ -38,7 +38,6 @@ const entityAcceptExample = `  # Look at a bucket that was restored, and accept 
   %s entity get tenants
   %s entity accept tenants`
 
-// newEntity returns the command entity, with the commands below it.
 func newEntity(p Program) *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "entity",
@@ -61,18 +60,15 @@ func newEntityGet(p Program) *cobra.Command {
 		Example: p.example(entityGetExample),
 		Args:    output.Between(1, 2, "a bucket, and may have a key"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := format.CheckData(); err != nil {
-				return err
-			}
 			return s.onStore(cmd.Context(), args[0], func(ctx context.Context, store *entities.Store) error {
 				list, err := readEntities(ctx, store, args[1:])
 				switch {
 				case err != nil:
 					return err
 				case !format.Tabular() && len(args) > 1:
-					return output.PrintData(s.terminal.Out, format.String(), list[0])
+					return output.PrintData(s.terminal.Out, format, list[0])
 				case !format.Tabular():
-					return output.PrintData(s.terminal.Out, format.String(), list)
+					return output.PrintData(s.terminal.Out, format, list)
 				case len(list) == 0:
 					s.terminal.Text("The bucket has no entities.")
 					return nil
@@ -82,12 +78,10 @@ func newEntityGet(p Program) *cobra.Command {
 		},
 	}
 	format.Bind(cmd.Flags(), "json or yaml. Default: a table")
-	complete(cmd, "output", completeFixed(output.JSON, output.YAML))
 	s = p.newNATSSession(cmd)
 	return cmd
 }
 
-// readEntities returns the entity under a key, or all without one.
 func readEntities(ctx context.Context, store *entities.Store, key []string) ([]entities.Document, error) {
 	if len(key) == 0 {
 		return store.List(ctx)
@@ -148,7 +142,6 @@ func newEntityApply(p Program) *cobra.Command {
 	return cmd
 }
 
-// readValue returns the value for a bucket in a file, or in the standard input.
 func (s *natsSession) readValue(in io.Reader, file, bucket string) ([]byte, error) {
 	text, err := readInput(in, file)
 	if err != nil {
@@ -190,24 +183,19 @@ func newEntityAccept(p Program) *cobra.Command {
 	return cmd
 }
 
-// natsURL is the environment variable of the nats command with the address of the server.
 const natsURL = "NATS_URL"
 
-// natsHelp is the part of help texts about the connection.
 const natsHelp = "The NATS server is that of --nats-url, of $NATS_URL, of the kubeconfig of dev --nats, or of the configuration of the installed hub,\n" +
 	"in this order. The command uses the network of this machine."
 
-// natsTimeout bounds the requests of one command to NATS.
 const natsTimeout = 30 * time.Second
 
-// natsSession is a session of a command that works on the buckets of a hub.
 type natsSession struct {
 	*session
 	nats natshub.Options
 	conn interface{ Close() }
 }
 
-// newNATSSession adds the flags for NATS and for the hub's cluster to a command.
 func (p Program) newNATSSession(cmd *cobra.Command) *natsSession {
 	s := &natsSession{}
 	hubconfig.BindNATS(cmd.Flags(), &s.nats)
@@ -215,10 +203,8 @@ func (p Program) newNATSSession(cmd *cobra.Command) *natsSession {
 	return s
 }
 
-// errNoNATS is the error of a command that finds no server.
 var errNoNATS = errors.New("no NATS server is known: name it with --nats-url")
 
-// connect connects to NATS. The caller calls close.
 func (s *natsSession) connect(ctx context.Context) (jetstream.JetStream, error) {
 	o := s.nats
 	if o.URL == "" {
@@ -248,14 +234,12 @@ func (s *natsSession) connect(ctx context.Context) (jetstream.JetStream, error) 
 	return js, nil
 }
 
-// close closes the connection, if there is one.
 func (s *natsSession) close() {
 	if s.conn != nil {
 		s.conn.Close()
 	}
 }
 
-// installedNATS returns the options of the installed hub.
 func (s *natsSession) installedNATS(ctx context.Context) (natshub.Options, error) {
 	installed, err := s.installed(ctx)
 	if err != nil || installed.Config == "" {
@@ -268,7 +252,6 @@ func (s *natsSession) installedNATS(ctx context.Context) (natshub.Options, error
 	return file.Options.NATS, nil
 }
 
-// run calls f with the connection, and closes it.
 func (s *natsSession) run(ctx context.Context, f func(ctx context.Context, js jetstream.JetStream) error) error {
 	ctx, cancel := context.WithTimeout(ctx, natsTimeout)
 	defer cancel()
@@ -280,7 +263,6 @@ func (s *natsSession) run(ctx context.Context, f func(ctx context.Context, js je
 	return f(ctx, js)
 }
 
-// onStore calls f with a bucket.
 func (s *natsSession) onStore(ctx context.Context, name string, f func(ctx context.Context, store *entities.Store) error) error {
 	return s.run(ctx, func(ctx context.Context, js jetstream.JetStream) error {
 		store, err := entities.Open(ctx, js, name)

@@ -66,7 +66,6 @@ func newBucketCreate(p Program) *cobra.Command {
 	return cmd
 }
 
-// create creates a bucket, unless it exists.
 func (s *natsSession) create(ctx context.Context, js jetstream.JetStream, d bucket.Definition) error {
 	if _, err := js.KeyValue(ctx, d.Name); err == nil {
 		return s.terminal.Print("bucket/%s exists", d.Name)
@@ -97,7 +96,6 @@ func newBucketStatus(p Program) *cobra.Command {
 	return cmd
 }
 
-// printBucket prints the state of a bucket, with what the hub knows of it.
 func (s *natsSession) printBucket(ctx context.Context, js jetstream.JetStream, name string) error {
 	anchor, id, err := s.anchorOf(ctx, name)
 	if err != nil {

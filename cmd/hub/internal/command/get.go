@@ -49,9 +49,6 @@ func newGetModules(p Program) *cobra.Command {
 			"time since when it is that.\n\n" + connectionHelp + "\n\n" + exitCodes,
 		Example: p.example(getModulesExample),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := f.Check(); err != nil {
-				return err
-			}
 			hub, err := s.hub.Hub()
 			if err != nil {
 				return err
@@ -66,7 +63,7 @@ func newGetModules(p Program) *cobra.Command {
 		},
 		ValidArgsFunction: p.completeModules,
 	}
-	f.BindList(cmd)
+	f.BindList(cmd.Flags())
 	s = p.newSession(cmd, true)
 	return cmd
 }

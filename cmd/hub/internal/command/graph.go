@@ -38,8 +38,11 @@ const graphExample = `  # A picture of the hub's App
   # In a pipeline: do the modules go together?
   %s graph --validate`
 
+// The languages of graphs.
+const inDot, inMermaid = "dot", "mermaid"
+
 func newGraph(p Program) *cobra.Command {
-	var language string
+	language := inDot
 	var validate, ofApp bool
 	var s *session
 	cmd := &cobra.Command{
@@ -60,8 +63,6 @@ func newGraph(p Program) *cobra.Command {
 				return errors.New("--validate is about all modules, and goes without the name of a Cluster")
 			case validate:
 				return p.validateGraphs(s.terminal)
-			case language != "dot" && language != "mermaid":
-				return fmt.Errorf("--output=%q: use dot or mermaid", language)
 			}
 			draw := p.graphOfHub
 			if ofApp || len(args) > 0 {
@@ -71,23 +72,21 @@ func newGraph(p Program) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if language == "mermaid" {
+			if language == inMermaid {
 				text = mermaid(text)
 			}
 			_, err = io.WriteString(p.Stdout, text+"\n")
 			return err
 		},
 	}
-	cmd.Flags().StringVarP(&language, "output", "o", "dot", "dot or mermaid")
+	cmd.Flags().VarP(output.OneOf(&language, inDot, inMermaid), "output", "o", "dot or mermaid")
 	cmd.Flags().BoolVar(&ofApp, "app", false, "Draw the app of a remote with all modules (default false)")
 	cmd.Flags().BoolVar(&validate, "validate", false, "Check that everything is provided, and draw nothing (default false)")
 	s = p.newSession(cmd, false)
 	cmd.ValidArgsFunction = s.completeClusters(false)
-	complete(cmd, "output", completeFixed("dot", "mermaid"))
 	return cmd
 }
 
-// errDrawn ends an App of which only the graph is wanted.
 var errDrawn = errors.New("the graph is known")
 
 // draw returns fx's graph of the App with these options, with the modules and names of the constructors. It calls none of them. An
@@ -255,11 +254,11 @@ func (p Program) validateGraphs(t *output.Terminal) error {
 	}
 	const advice = "Provide it in the same part of the module, ask for something that registry.Remote lists, or share it from the hub part"
 	if hub != nil {
-		t.Say(output.Failure(), "the hub: %v\n%s", hub, advice)
+		t.Say(output.Failure, "the hub: %v\n%s", hub, advice)
 	}
 	apps := process.ValidateModules(p.Modules, nil)
 	if apps != nil {
-		t.Say(output.Failure(), "the app of a remote: %v\n%s", apps, advice)
+		t.Say(output.Failure, "the app of a remote: %v\n%s", apps, advice)
 	}
 	if errors.Join(hub, apps) != nil {
 		return process.ExitError(statusNotWell)

@@ -40,14 +40,13 @@ const installExample = `  # Into the cluster of the current context
   # A hub of your own, in a namespace of your own
   %s install --namespace fleet --image registry.example.com/my-hub:v1`
 
-// installFlags are the flags of the command install.
 type installFlags struct {
 	options   install.Options
 	apply     install.ApplyOptions
 	rehearsal bool
 	export    bool
 	yes       bool
-	dry       string
+	dry       dryRun
 	wait      bool
 	timeout   time.Duration
 	active    int
@@ -111,7 +110,7 @@ func (f *installFlags) bind(cmd *cobra.Command) {
 	set.BoolVar(&f.wait, "wait", true, "Wait until the hub's Pods are ready")
 	set.DurationVar(&f.timeout, "timeout", defaultWait, "How long to wait for the hub's Pods")
 	set.BoolVar(&f.rehearsal, "rehearsal", false, "Install the account and the Job of the command rehearse, and not the hub (default false)")
-	bindDryRun(cmd, &f.dry)
+	bindDryRun(set, &f.dry)
 }
 
 // addArgs gives the hub the flags of its replicas that differ from the defaults.
@@ -126,7 +125,6 @@ func (f *installFlags) addArgs(set *pflag.FlagSet) {
 // replicaFlags are flags of install that the hub gets as they are.
 func replicaFlags() []string { return []string{"active-replicas", "shards"} }
 
-// check checks the flags, and the configuration file if there is one.
 func (f *installFlags) check(p Program) error {
 	if problems := validation.IsDNS1123Label(f.options.Namespace); len(problems) > 0 {
 		return fmt.Errorf("--namespace=%q is not a name: %s", f.options.Namespace, strings.Join(problems, "; "))
@@ -154,17 +152,12 @@ func (f *installFlags) check(p Program) error {
 	return f.readConfig(p)
 }
 
-// run prints the objects, or applies them to the hub's cluster.
 func (f *installFlags) run(ctx context.Context, s *session) error {
-	mode, err := parseDryRun(f.dry)
-	if err != nil {
-		return err
-	}
 	if err := f.check(s.program); err != nil {
 		return err
 	}
-	f.apply.DryRun = mode == dryRunServer
-	if f.export || mode == dryRunClient {
+	f.apply.DryRun = f.dry == dryRunServer
+	if f.export || f.dry == dryRunClient {
 		objects, err := f.objects(nil)
 		if err != nil {
 			return err
@@ -254,7 +247,6 @@ func (f *installFlags) prepare(ctx context.Context, s *session, to installTarget
 	return objects, nil
 }
 
-// applyAll applies the objects and names leftovers of earlier installations.
 func (f *installFlags) applyAll(ctx context.Context, s *session, to installTarget, objects []*unstructured.Unstructured) error {
 	operation := "serverside-applied"
 	if f.apply.DryRun {
@@ -278,7 +270,6 @@ func (f *installFlags) applyAll(ctx context.Context, s *session, to installTarge
 	return errors.Join(printing, to.hub.Explain(err))
 }
 
-// await waits until the hub runs.
 func (f *installFlags) await(ctx context.Context, s *session, to installTarget) error {
 	s.terminal.Step("waiting until the hub's Pods are ready, for %s", f.timeout)
 	begin := time.Now()
@@ -351,7 +342,6 @@ func (f *installFlags) takeConfig(p Program, path string, text []byte) error {
 	return f.checkFits(p, file)
 }
 
-// installedFlags are the flags that the manifests set or rely on, such as the ports of the probes and the roles.
 func installedFlags() []string {
 	return append(replicaFlags(), "kubeconfig", "context", "credentials-namespace", "alone", "impersonate-apps", "apps-namespace",
 		"metrics-bind-address", "health-probe-bind-address", "debug-bind-address", "crash-file")

@@ -83,7 +83,6 @@ func TestMessages_OfTheProgram(t *testing.T) {
 		"register":                        "hub register needs a name for the Cluster; type hub register NAME --cluster-context CONTEXT",
 		"register a b":                    `takes one argument, a name for the Cluster, and got "a", "b"`,
 		"describe":                        "hub describe needs the name of a Cluster; type hub describe NAME...",
-		"completion":                      "needs the shell: bash, zsh, fish or powershell",
 		"graph a b c":                     `takes one argument, the name of a Cluster, and got "a", "b", "c"`,
 		"run now":                         `hub run takes no arguments, and got "now"; see hub run --help`,
 		"run --concurrency=many":          `--concurrency="many": use a whole number`,

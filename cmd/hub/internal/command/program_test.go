@@ -18,8 +18,8 @@ func TestExecute_Failures(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{
 		"run --concurrency=0":              "Error: --concurrency=0: use 1 or more\n",
-		"run --log-level=loud":             "Error: unknown log level \"loud\": use debug, info, error\n",
-		"run --log-format=xml":             "Error: unknown log format \"xml\": use json, console or auto\n",
+		"run --log-level=loud":             "Error: --log-level=\"loud\": use debug, info or error\n",
+		"run --log-format=xml":             "Error: --log-format=\"xml\": use json, console or auto\n",
 		"run --kubeconfig=/does/not/exist": "say which it is with --kubeconfig and --context, or, without a cluster, run \"hub dev\"",
 		"run now":                          "Error: hub run takes no arguments, and got \"now\"; see hub run --help for its flags\n",
 		"fly":                              "Error: hub has no command \"fly\"; hub --help lists the commands\n",

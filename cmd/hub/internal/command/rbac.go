@@ -41,18 +41,15 @@ const rbacExample = `  # All roles
   # The roles of a hub whose apps act as users of their own
   %s rbac --in hub --impersonate-apps | kubectl apply -f -`
 
-// rbacFlags are the flags of the command rbac.
 type rbacFlags struct {
-	side, format string
-	config       string
-	rules        string
-	modules      []string
-	cluster      string
-	hub          roles.Hub
+	side, config, rules, cluster string
+	format                       output.Format
+	modules                      []string
+	hub                          roles.Hub
 }
 
 func newRBAC(p Program) *cobra.Command {
-	var f rbacFlags
+	f := rbacFlags{format: output.YAML}
 	var s *session
 	cmd := &cobra.Command{
 		Use:   "rbac",
@@ -97,7 +94,7 @@ func newRBAC(p Program) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.side, "in", "", "Print the roles for one side only: hub or remote; or the users of a NATS server: nats. Default: hub and remote")
-	flags.StringVarP(&f.format, "output", "o", "yaml", "yaml or json")
+	flags.VarP(output.OneOf(&f.format, output.YAML, output.JSON), "output", "o", "yaml or json")
 	flags.StringVar(&f.config, hubconfig.ConfigFlag, "",
 		"File of kind "+hubconfig.Kind+" of the hub, as run --config reads it. Default: none, the defaults of the modules")
 	flags.StringVar(&f.rules, rulesFlag, "", "Only what the SyncRules in this file need, - for standard input. Default: none")
@@ -165,7 +162,6 @@ func (f *rbacFlags) warn(p Program) {
 	}
 }
 
-// inRemote returns the modules whose permissions the role in the remote has.
 func (f *rbacFlags) inRemote(ctx context.Context, s *session, modules []registry.Module) ([]registry.Module, error) {
 	switch {
 	case f.cluster == "" && len(f.modules) > 0:

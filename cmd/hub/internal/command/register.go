@@ -46,16 +46,13 @@ const registerExample = `  # Register the cluster that a context leads to
 // that it may be away for the last third.
 const defaultLifetime = 30 * 24 * time.Hour
 
-// defaultWait is how long to wait for the hub.
 const defaultWait = 2 * time.Minute
 
-// registerFlags are the flags of the command register.
 type registerFlags struct {
 	remote  access.RemoteFlags
 	todo    enroll.Registration
-	token   string
 	format  output.Format
-	dry     string
+	dry     dryRun
 	config  string
 	wait    bool
 	agent   enroll.Agent // used with a Hub
@@ -98,7 +95,8 @@ func newRegister(p Program) *cobra.Command {
 	bindConfig(set, &f.config)
 	set.StringVar(&r.Account.Name, "service-account", "", "Name of the ServiceAccount, the role and the binding in the remote. Default: clusterfx-NAME")
 	set.StringVar(&r.Account.Namespace, "service-account-namespace", "kube-system", "Namespace of the ServiceAccount, which exists")
-	set.StringVar(&f.token, "token-type", string(enroll.Requested), "request for a token that expires, secret for a token that does not")
+	r.Token = enroll.Requested
+	set.Var(tokenKind(&r.Token), "token-type", "request for a token that expires, secret for a token that does not")
 	bindLifetime(set, &r.Lifetime)
 	set.StringVar(&f.agent.Hub, "tunnel", "", "Address of the hub for an agent in the remote, as wss://hub.example.com: the hub cannot reach the remote. Default: it can")
 	set.StringVar(&f.agent.Namespace, "agent-namespace", enroll.AgentNamespace, "Namespace of the agent in the remote, which is created")
@@ -107,11 +105,10 @@ func newRegister(p Program) *cobra.Command {
 	set.BoolVar(&r.AllowHub, "allow-hub", false, "Register the hub's own cluster (default false)")
 	set.BoolVar(&r.Rehearsal, "rehearsal", false, "Make a second account for a registered Cluster, which may only dry-run, for the command rehearse (default false)")
 	bindPlace(cmd, &r.Place, &f.wait)
-	bindDryRun(cmd, &f.dry)
+	bindDryRun(set, &f.dry)
 	f.format.Bind(set, "With --dry-run, yaml or json: print the objects")
 	f.session = p.newSession(cmd, true)
 	complete(cmd, "modules", p.completeModules)
-	complete(cmd, "token-type", completeFixed(string(enroll.Requested), string(enroll.Lasting)))
 	return cmd
 }
 
@@ -137,8 +134,7 @@ func bindPlace(cmd *cobra.Command, place *enroll.Place, wait *bool) {
 }
 
 func (f *registerFlags) run(ctx context.Context, name string) error {
-	mode, err := f.complete(name)
-	if err != nil {
+	if err := f.complete(name); err != nil {
 		return err
 	}
 	r := &f.todo
@@ -162,13 +158,13 @@ func (f *registerFlags) run(ctx context.Context, name string) error {
 			return err
 		}
 	}
-	if mode == dryRunClient {
+	if f.dry == dryRunClient {
 		return f.print(r)
 	}
 	if err := r.RequireRights(ctx); err != nil {
 		return err
 	}
-	if mode == dryRunServer {
+	if f.dry == dryRunServer {
 		return errors.Join(r.DryRun(ctx), f.print(r))
 	}
 	if err := r.Run(ctx); err != nil {
@@ -203,27 +199,19 @@ func (f *registerFlags) exportRemote(ctx context.Context) error {
 	return output.PrintObjects(f.session.terminal.Out, output.YAML, objects)
 }
 
-// complete checks the flags and fills in the rest of the registration.
-func (f *registerFlags) complete(name string) (dryRun, error) {
+func (f *registerFlags) complete(name string) (err error) {
 	r, p := &f.todo, f.session.program
-	mode, err := parseDryRun(f.dry)
-	if err != nil {
-		return mode, err
-	}
-	if err := f.checkOutput(mode); err != nil {
-		return mode, err
-	}
-	if r.Token, err = parseToken(f.token); err != nil {
-		return mode, err
+	if f.dry == dryRunNone && !f.format.Tabular() {
+		return errors.New("--output goes with --dry-run: the objects are printed then, and not created")
 	}
 	if err := checkLifetime(r.Lifetime); err != nil {
-		return mode, err
+		return err
 	}
 	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
-		return mode, fmt.Errorf("%q is not a name for a Cluster: %s", name, strings.Join(problems, "; "))
+		return fmt.Errorf("%q is not a name for a Cluster: %s", name, strings.Join(problems, "; "))
 	}
 	if _, err := pick(p.Modules, r.Modules); err != nil {
-		return mode, err
+		return err
 	}
 	if !f.wait {
 		r.Timeout = 0
@@ -233,24 +221,17 @@ func (f *registerFlags) complete(name string) (dryRun, error) {
 		r.Agent = &f.agent
 	}
 	if f.export {
-		if r.Agent == nil || f.remote.Given() || mode != dryRunNone {
-			return mode, errors.New("--export goes with --tunnel, and without --cluster-context and --dry-run")
+		if r.Agent == nil || f.remote.Given() || f.dry != dryRunNone {
+			return errors.New("--export goes with --tunnel, and without --cluster-context and --dry-run")
 		}
 		r.Token = enroll.Lasting
-		return mode, f.session.placeHub(&r.Place, name)
+		return f.session.placeHub(&r.Place, name)
 	}
 	if err := f.session.place(&r.Place, name, &f.remote); err != nil {
-		return mode, err
+		return err
 	}
 	r.Entry, _, err = f.remote.Raw()
-	return mode, err
-}
-
-func (f *registerFlags) checkOutput(mode dryRun) error {
-	if mode == dryRunNone && (f.format.String() == output.JSON || f.format.String() == output.YAML) {
-		return errors.New("--output goes with --dry-run: the objects are printed then, and not created")
-	}
-	return f.format.CheckData()
+	return err
 }
 
 // place fills in the clusters of a command. A remote without a connection is an error.
@@ -262,12 +243,8 @@ func (s *session) place(place *enroll.Place, name string, remote *access.RemoteF
 	return err
 }
 
-func parseToken(text string) (enroll.TokenKind, error) {
-	switch kind := enroll.TokenKind(text); kind {
-	case enroll.Requested, enroll.Lasting:
-		return kind, nil
-	}
-	return "", fmt.Errorf("--token-type=%q: use %s or %s", text, enroll.Requested, enroll.Lasting)
+func tokenKind(to *enroll.TokenKind) pflag.Value {
+	return output.OneOf(to, enroll.Requested, enroll.Lasting)
 }
 
 func (f *registerFlags) print(r *enroll.Registration) error {
@@ -281,10 +258,10 @@ func (f *registerFlags) print(r *enroll.Registration) error {
 		}
 		return nil
 	}
-	if f.format.String() == output.YAML {
+	if f.format == output.YAML {
 		return f.printYAML(remote, hub)
 	}
-	return output.PrintObjects(f.session.terminal.Out, f.format.String(), append(remote, hub...))
+	return output.PrintObjects(f.session.terminal.Out, f.format, append(remote, hub...))
 }
 
 // printYAML says of the objects where they belong.
@@ -314,7 +291,7 @@ const deregisterExample = `  # Undo a registration
 func newDeregister(p Program) *cobra.Command {
 	var remote access.RemoteFlags
 	var todo enroll.Deregistration
-	var dry string
+	var dry dryRun
 	var s *session
 	cmd := &cobra.Command{
 		Use:   "deregister NAME",
@@ -326,13 +303,9 @@ func newDeregister(p Program) *cobra.Command {
 			connectionHelp + "\n\n" + exitCodes,
 		Example: p.example(deregisterExample),
 		Args:    output.OneName("the name of the Cluster"),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			ctx := cmd.Context()
-			mode, err := parseDryRun(dry)
-			if err != nil {
-				return err
-			}
-			if err := s.placeHub(&todo.Place, args[0]); err != nil {
+			if err = s.placeHub(&todo.Place, args[0]); err != nil {
 				return err
 			}
 			if remote.Given() {
@@ -340,14 +313,14 @@ func newDeregister(p Program) *cobra.Command {
 					return err
 				}
 			}
-			return deregister(ctx, s, &todo, mode)
+			return deregister(ctx, s, &todo, dry)
 		},
 	}
 	set := cmd.Flags()
 	remote.Bind(set)
 	set.BoolVar(&todo.Force, "force", false, "Leave the account in the remote if that cannot be reached (default false)")
 	bindPlace(cmd, &todo.Place, nil)
-	bindDryRun(cmd, &dry)
+	bindDryRun(set, &dry)
 	s = p.newSession(cmd, true)
 	cmd.ValidArgsFunction = s.completeClusters(false)
 	return cmd

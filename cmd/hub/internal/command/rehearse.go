@@ -68,7 +68,6 @@ func newRehearse(p Program) *cobra.Command {
 	set.BoolVar(&o.Trust, "trust-observe", false, "Use the hub's own accounts, which may write: nothing but this program keeps it from that (default false)")
 	set.StringVar(&o.Against, "against", "", "File with the metrics of the running hub, to compare requests, objects and memory with them. Default: none")
 	f.format.Bind(set, "json or yaml. Default: a report for people")
-	complete(cmd, "output", completeFixed(output.JSON, output.YAML))
 	f.run = hubconfig.Bind(set, p.Modules)
 	quiet(set)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return f.do(cmd.Context(), p) }
@@ -83,10 +82,7 @@ func quiet(set *pflag.FlagSet) {
 }
 
 func (f *rehearseFlags) do(ctx context.Context, p Program) error {
-	err := f.format.CheckData()
-	if err != nil {
-		return err
-	}
+	var err error
 	if f.todo.Selector, err = labels.Parse(f.selector); err != nil {
 		return fmt.Errorf("--selector=%q: %w", f.selector, err)
 	}
@@ -100,7 +96,7 @@ func (f *rehearseFlags) do(ctx context.Context, p Program) error {
 	f.todo.PerLabel, f.todo.Progress = f.perLabel, terminal.Step
 	report, err := rehearse.Run(ctx, f.todo)
 	if errors.Is(err, rehearse.ErrNotHeld) {
-		terminal.Say(output.Failure(), "%v", err)
+		terminal.Say(output.Failure, "%v", err)
 		return process.ExitError(rehearse.Unheld)
 	}
 	if report != nil {
@@ -113,7 +109,7 @@ func (f *rehearseFlags) print(p Program, report *rehearse.Report) error {
 	if f.format.Tabular() {
 		return report.Print(p.Stdout)
 	}
-	return output.PrintData(p.Stdout, f.format.String(), report)
+	return output.PrintData(p.Stdout, f.format, report)
 }
 
 // verdictOf returns the exit status beside the error, which is printed only without one.

@@ -66,7 +66,8 @@ func newRoot(p Program) *cobra.Command {
 	addGroup(root, "Remotes:", newRegister(p), newAccept(p), newDeregister(p), newRotate(p), newPause(p), newResume(p))
 	addGroup(root, "State and problems:", newGet(p), newDescribe(p), newCheck(p), newDeletes(p), newSync(p), newEntity(p), newGraph(p))
 	addGroup(root, "The hub:", append(newDev(p), newInstall(p), newRBAC(p), newRun(p), newAgent(p), newRehearse(p), newConfig(p), newDrain(p))...)
-	root.AddCommand(newNew(p), newCompletion(p), newVersion(p))
+	root.AddCommand(newNew(p), newVersion(p))
+	completeWords(root)
 	return root
 }
 
@@ -100,43 +101,6 @@ func (p Program) name() string {
 // example puts the name of the program for each %s of a text.
 func (p Program) example(text string) string {
 	return strings.ReplaceAll(text, "%s", p.name())
-}
-
-const completionExample = `  # For this shell
-  source <(%s completion bash)
-
-  # For every zsh
-  %s completion zsh > "${fpath[1]}/_%s"
-
-  # As a kubectl plugin: kubectl calls this program for completions, too
-  ln -s "$(command -v %s)" ~/bin/kubectl-clusterfx
-  printf '#!/bin/sh\nexec kubectl-clusterfx __complete "$@"\n' > ~/bin/kubectl_complete-clusterfx
-  chmod +x ~/bin/kubectl_complete-clusterfx`
-
-func newCompletion(p Program) *cobra.Command {
-	return &cobra.Command{
-		Use:   "completion bash|zsh|fish|powershell",
-		Short: "Print a script that completes commands, flags and the names of Clusters",
-		Long: "Print a script for a shell that completes commands, flags, the names of Clusters, which it reads from the\n" +
-			"hub's cluster, and the names of modules.\n\n" + exitCodes,
-		Example:   p.example(completionExample),
-		Args:      output.OneName("the shell: bash, zsh, fish or powershell"),
-		ValidArgs: []string{"bash", "zsh", "fish", "powershell"},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			root := cmd.Root()
-			switch args[0] {
-			case "bash":
-				return root.GenBashCompletionV2(p.Stdout, true)
-			case "zsh":
-				return root.GenZshCompletion(p.Stdout)
-			case "fish":
-				return root.GenFishCompletion(p.Stdout, true)
-			case "powershell":
-				return root.GenPowerShellCompletionWithDesc(p.Stdout)
-			}
-			return fmt.Errorf("%q is not a shell that this can complete for: use bash, zsh, fish or powershell", args[0])
-		},
-	}
 }
 
 const newExample = `  # In a Go module of your own

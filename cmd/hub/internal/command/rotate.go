@@ -16,7 +16,6 @@ const rotateExample = `  # Give the hub a new token for a remote, and revoke the
 func newRotate(p Program) *cobra.Command {
 	var remote access.RemoteFlags
 	var todo enroll.Rotation
-	var token string
 	var s *session
 	cmd := &cobra.Command{
 		Use:   "rotate NAME --cluster-context CONTEXT",
@@ -27,13 +26,8 @@ func newRotate(p Program) *cobra.Command {
 			"running the command again completes a rotation that was interrupted.\n\n" + connectionHelp + "\n\n" + exitCodesWaiting,
 		Example: p.example(rotateExample),
 		Args:    output.OneName("the name of the Cluster"),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
-			if token != "" {
-				if todo.Token, err = parseToken(token); err != nil {
-					return err
-				}
-			}
 			if err := checkLifetime(todo.Lifetime); err != nil {
 				return err
 			}
@@ -54,11 +48,10 @@ func newRotate(p Program) *cobra.Command {
 	}
 	set := cmd.Flags()
 	remote.Bind(set)
-	set.StringVar(&token, "token-type", "", "request for a token that expires, secret for a token that does not. Default: the current type")
+	set.Var(tokenKind(&todo.Token), "token-type", "request for a token that expires, secret for a token that does not. Default: the current type")
 	bindLifetime(set, &todo.Lifetime)
 	set.DurationVar(&todo.Timeout, "timeout", defaultWait, "How long to wait for the hub")
 	s = p.newSession(cmd, true)
 	cmd.ValidArgsFunction = s.completeClusters(false)
-	complete(cmd, "token-type", completeFixed(string(enroll.Requested), string(enroll.Lasting)))
 	return cmd
 }

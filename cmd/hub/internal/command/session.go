@@ -5,7 +5,6 @@ package command
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
@@ -89,7 +89,7 @@ func (s *session) end(ctx context.Context, err error) error {
 		s.terminal.Warn("interrupted; run the same command again to resume")
 		return process.ExitError(statusInterrupted)
 	case errors.Is(err, enroll.ErrNotReady), errors.Is(err, install.ErrNotRunning), errors.Is(err, replica.ErrNotDrained):
-		s.terminal.Say(output.Failure(), "%v", err)
+		s.terminal.Say(output.Failure, "%v", err)
 		return process.ExitError(statusNotWell)
 	}
 	return err
@@ -149,8 +149,16 @@ func (p Program) completeModules(_ *cobra.Command, args []string, begun string) 
 	return all, cobra.ShellCompDirectiveNoFileComp
 }
 
-func completeFixed(words ...string) cobra.CompletionFunc {
-	return cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
+// completeWords completes the flags that take one of some words, of a command and those below it.
+func completeWords(cmd *cobra.Command) {
+	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
+		if words := output.WordsOf(flag); len(words) > 0 {
+			complete(cmd, flag.Name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
+		}
+	})
+	for _, below := range cmd.Commands() {
+		completeWords(below)
+	}
 }
 
 func complete(cmd *cobra.Command, flag string, f cobra.CompletionFunc) {
@@ -165,17 +173,9 @@ const (
 	dryRunServer dryRun = "server"
 )
 
-func bindDryRun(cmd *cobra.Command, to *string) {
-	cmd.Flags().StringVar(to, "dry-run", string(dryRunNone),
+func bindDryRun(set *pflag.FlagSet, to *dryRun) {
+	*to = dryRunNone
+	set.Var(output.OneOf(to, dryRunNone, dryRunClient, dryRunServer), "dry-run",
 		"client prints the planned changes, server has the API servers check them, too; neither changes anything")
-	cmd.Flags().Lookup("dry-run").NoOptDefVal = string(dryRunClient)
-	complete(cmd, "dry-run", completeFixed(string(dryRunNone), string(dryRunClient), string(dryRunServer)))
-}
-
-func parseDryRun(text string) (dryRun, error) {
-	switch d := dryRun(text); d {
-	case dryRunNone, dryRunClient, dryRunServer:
-		return d, nil
-	}
-	return "", fmt.Errorf("--dry-run=%q: use none, client or server", text)
+	set.Lookup("dry-run").NoOptDefVal = string(dryRunClient)
 }

@@ -57,9 +57,6 @@ func newSyncDiff(p Program) *cobra.Command {
 		Example: p.example(syncDiffExample),
 		Args:    output.OneName("the name of a rule"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if err := format.Check(); err != nil {
-				return err
-			}
 			if d.Hub, err = s.hub.Hub(); err != nil {
 				return err
 			}
@@ -73,7 +70,7 @@ func newSyncDiff(p Program) *cobra.Command {
 	set.StringVar(&d.Cluster, "cluster", "", "Only the remote of this Cluster. Default: all that the rule selects")
 	set.StringVar(&file, rulesFlag, "", "File with SyncRules, - for standard input. Default: the rule of the hub")
 	set.Var((*hubconfig.CIDRs)(&policy.AllowCIDRs), "allow-cidr", "As the hub's flag of the same name. Repeatable (default none)")
-	format.BindList(cmd)
+	format.BindList(set)
 	s = p.newSession(cmd, true)
 	complete(cmd, "cluster", s.completeClusters(true))
 	return cmd
@@ -139,7 +136,6 @@ func (s *session) rule(cmd *cobra.Command, hub *access.Cluster, file, name strin
 	return all[i], nil
 }
 
-// readRules reads the file of --rules.
 func readRules(cmd *cobra.Command, file string) (all []rules.Rule, err error) {
 	text, err := readInput(cmd.InOrStdin(), file)
 	if err == nil {

@@ -56,19 +56,15 @@ func newVersion(p Program) *cobra.Command {
 		Example: p.example(versionExample),
 		Args:    output.None,
 		RunE: func(*cobra.Command, []string) error {
-			if err := format.CheckData(); err != nil {
-				return err
-			}
 			v := p.versions()
 			if format.Tabular() {
 				_, err := fmt.Fprintln(p.Stdout, strings.Join(v.lines(), "\n"))
 				return err
 			}
-			return output.PrintData(p.Stdout, format.String(), v)
+			return output.PrintData(p.Stdout, format, v)
 		},
 	}
 	format.Bind(cmd.Flags(), "json or yaml. Default: a line for each")
-	complete(cmd, "output", completeFixed(output.JSON, output.YAML))
 	return cmd
 }
 

@@ -165,7 +165,7 @@ func (d *demo) applyObjects(ctx context.Context) error {
 	if len(d.objects) == 0 {
 		return nil
 	}
-	d.terminal.Step("applying %s of %s to the hub", number(len(d.objects), "object"), d.apply)
+	d.terminal.Step("applying %s of %s to the hub", output.Count(len(d.objects), "object"), d.apply)
 	for _, obj := range d.objects {
 		if err := d.applyObject(ctx, obj); err != nil {
 			return fmt.Errorf("apply %s %s of %s: %w", obj.GetKind(), obj.GetName(), d.apply, err)
@@ -245,10 +245,3 @@ func (i indented) Write(data []byte) (int, error) {
 }
 
 func since(begin time.Time) string { return fmt.Sprintf("%.1fs", time.Since(begin).Seconds()) }
-
-func number(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
-}

@@ -141,7 +141,7 @@ func report(t *output.Terminal, err error) error {
 	if err == nil {
 		return nil
 	}
-	t.Say(output.Failure(), "%v", err)
+	t.Say(output.Failure, "%v", err)
 	return ErrFailed
 }
 

@@ -122,12 +122,12 @@ func (d *demo) openLog() (w io.Writer, err error) {
 
 func (d *demo) stay(ctx context.Context) error {
 	if d.background {
-		d.terminal.Say(output.Rest(), "running in the background; %s dev down%s stops everything", self(d.program.Name), d.dataDirFlag())
+		d.terminal.Say(output.Rest, "running in the background; %s dev down%s stops everything", self(d.program.Name), d.dataDirFlag())
 		if err := leaveStreams(d.folder.path(logFile)); err != nil {
 			return fmt.Errorf("leave the terminal: %w", err)
 		}
 	} else {
-		d.terminal.Say(output.Rest(), "running; Ctrl-C stops everything")
+		d.terminal.Say(output.Rest, "running; Ctrl-C stops everything")
 	}
 	if err := d.folder.sign(true); err != nil {
 		return fmt.Errorf("sign the data folder: %w", err)

@@ -54,7 +54,7 @@ func (p Program) detach(cmd *cobra.Command, o options) error {
 		case <-ended:
 		}
 		if code := process.ProcessState.ExitCode(); code != 1 { // It has not said why.
-			t.Say(output.Failure(), "the process in the background died: %s", process.ProcessState)
+			t.Say(output.Failure, "the process in the background died: %s", process.ProcessState)
 		}
 		return ErrFailed
 	}

@@ -15,7 +15,7 @@ func TestReport(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
 	terminal := output.NewTerminal(nil, &out, &out)
-	terminal.Say(output.Rest(), "one")
+	terminal.Say(output.Rest, "one")
 	if err := report(terminal, errors.New("two")); !errors.Is(err, ErrFailed) {
 		t.Errorf("report returns %v", err)
 	}
@@ -25,12 +25,5 @@ func TestReport(t *testing.T) {
 	terminal.Done("five")
 	if got, want := out.String(), "> one\nerror: two\n  three\n  four\nok five\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
-func TestNumber(t *testing.T) {
-	t.Parallel()
-	if got := number(1, "Node") + ", " + number(2, "Node"); got != "1 Node, 2 Nodes" {
-		t.Errorf("got %s", got)
 	}
 }

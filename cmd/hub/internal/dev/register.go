@@ -18,6 +18,7 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/internal/tunnel"
@@ -34,7 +35,7 @@ func (d *demo) register(ctx context.Context) error {
 			return fmt.Errorf("prepare tunnels: %w", err)
 		}
 	}
-	d.terminal.Step("registering %s %s", number(len(d.remotes), "cluster"), how)
+	d.terminal.Step("registering %s %s", output.Count(len(d.remotes), "cluster"), how)
 	for _, r := range d.remotes {
 		own := r.labels()
 		kubeconfig, err := d.remoteAccount(ctx, r, own)

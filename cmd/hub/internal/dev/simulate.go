@@ -11,12 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 )
 
 func (d *demo) simulate(ctx context.Context) error {
 	if d.nodes > 0 {
 		d.terminal.Step("simulating %s and %s in each remote: objects only, nothing runs in them",
-			number(d.nodes, "Node"), number(d.nodes*len(workloads()), "Pod"))
+			output.Count(d.nodes, "Node"), output.Count(d.nodes*len(workloads()), "Pod"))
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	for _, r := range d.remotes {

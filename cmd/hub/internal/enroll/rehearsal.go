@@ -72,13 +72,11 @@ func (r *Registration) Limit(ctx context.Context) error {
 
 // Aggregated returns the groups of aggregated APIs, which no policy limits.
 func Aggregated(ctx context.Context, in *access.Cluster) ([]string, error) {
-	text, err := in.REST.Get().AbsPath("/apis/apiregistration.k8s.io/v1/apiservices").Do(ctx).Raw()
-	if err != nil {
-		return nil, in.Explain(fmt.Errorf("list the aggregated APIs: %w", err))
-	}
 	var list unstructured.UnstructuredList
-	if err := list.UnmarshalJSON(text); err != nil {
-		return nil, fmt.Errorf("list the aggregated APIs of %s: %w", in.What, err)
+	list.SetAPIVersion("apiregistration.k8s.io/v1")
+	list.SetKind("APIServiceList")
+	if err := in.List(ctx, &list); err != nil {
+		return nil, in.Explain(fmt.Errorf("list the aggregated APIs: %w", err))
 	}
 	var groups []string
 	for _, one := range list.Items {

@@ -135,7 +135,6 @@ func (s *Store) List(ctx context.Context) ([]Document, error) {
 	return list, nil
 }
 
-// all returns the values of a bucket.
 func all(ctx context.Context, kv jetstream.KeyValue) ([]jetstream.KeyValueEntry, error) {
 	watch, err := kv.WatchAll(ctx, jetstream.IgnoreDeletes())
 	if err != nil {
@@ -171,7 +170,6 @@ var (
 	errTooLarge = fmt.Errorf("the value has more than %d bytes, which NATS refuses", maxValue)
 )
 
-// validKey is the pattern of keys of NATS.
 var validKey = regexp.MustCompile(`^[-/_=a-zA-Z0-9]+(\.[-/_=a-zA-Z0-9]+)*$`)
 
 func checkKey(key string) error {

@@ -18,6 +18,7 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/logging"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/replica"
@@ -36,7 +37,6 @@ type Flags struct {
 	connection connection
 	Options    process.Options
 	log        logging.Options
-	format     string
 	file       string
 	set        *pflag.FlagSet
 	// configuration may be nil.
@@ -171,9 +171,16 @@ func (f *Flags) bindProcess() {
 	f.set.StringVar(&f.Options.CrashFile, "crash-file", "",
 		"File for what this process writes when a panic ends it, in a folder that outlives it. The next process quarantines the Cluster "+
 			"whose app that was. Default: none")
-	f.set.StringVar(&f.log.Level, "log-level", "info", "How much to log: debug, info or error")
-	f.set.StringVar(&f.format, "log-format", string(logging.Auto),
+	BindLogLevel(f.set, &f.log)
+	f.log.Format = logging.Auto
+	f.set.Var(output.OneOf(&f.log.Format, logging.JSON, logging.Console, logging.Auto), "log-format",
 		"json, console, or auto: console on a terminal and json elsewhere")
+}
+
+// BindLogLevel adds the flag that says how much to log.
+func BindLogLevel(set *pflag.FlagSet, o *logging.Options) {
+	o.Level = "info"
+	set.Var(output.OneOf(&o.Level, "debug", "info", "error"), "log-level", "How much to log: debug, info or error")
 }
 
 // Read reads the configuration file, if there is one, and checks all flags.
@@ -197,10 +204,7 @@ func (f *Flags) Complete(w io.Writer) (process.Options, error) {
 	}
 	o := f.Options
 	var err error
-	f.log.Format = logging.Format(f.format)
-	if o.Log, err = logging.New(w, f.log); err != nil {
-		return o, err
-	}
+	o.Log = logging.New(w, f.log)
 	if o.Config, err = f.connection.load(); err != nil {
 		return o, err
 	}
@@ -235,18 +239,6 @@ func (f *Flags) Report(err error) error {
 	return f.configuration.report(err)
 }
 
-func (f *Flags) checkLog() error {
-	_, level := logging.New(io.Discard, logging.Options{Level: f.log.Level})
-	_, format := logging.New(io.Discard, logging.Options{Format: logging.Format(f.format)})
-	if level != nil {
-		level = fmt.Errorf("--log-level: %w", level)
-	}
-	if format != nil {
-		format = fmt.Errorf("--log-format: %w", format)
-	}
-	return errors.Join(level, format)
-}
-
 // check also checks everything in the file.
 func (f *Flags) check() error {
 	err := f.validate()
@@ -255,7 +247,7 @@ func (f *Flags) check() error {
 		if all := leaves(errors.Unwrap(ofModules)); len(all) > 0 {
 			ofModules = errors.Join(all...) // each names its module
 		}
-		err = errors.Join(err, f.checkLog(), ofModules)
+		err = errors.Join(err, ofModules)
 	}
 	return f.Report(err)
 }

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -31,11 +32,11 @@ func Describe(ctx context.Context, hub *access.Cluster, name string) (*output.No
 		return nil, hub.Explain(err)
 	}
 	ready := meta.FindStatusCondition(cluster.Status.Conditions, hubv1.ConditionReady)
-	mark, text := markOf(ready), "Unknown"
+	text := "Unknown"
 	if ready != nil {
 		text = ready.Reason
 	}
-	root := &output.Node{Mark: &mark, Text: fmt.Sprintf("Cluster %s: %s", name, text)}
+	root := &output.Node{Mark: markOf(ready), Text: fmt.Sprintf("Cluster %s: %s", name, text)}
 	describeSpec(root, &cluster)
 	describeConditions(root, cluster.Status.Conditions)
 	describeModules(root, &cluster)
@@ -47,10 +48,12 @@ func describeSpec(root *output.Node, c *hubv1.Cluster) {
 	status := &c.Status
 	add := func(what, value string) {
 		if value != "" {
-			root.Add(nil, "%-12s %s", what, value)
+			root.Add(output.Plain, "%-12s %s", what, value)
 		}
 	}
-	add("Labels", labelsOf(c.Labels))
+	if len(c.Labels) > 0 {
+		add("Labels", labels.FormatLabels(c.Labels))
+	}
 	add("State", string(cmp.Or(c.Spec.State, hubv1.ClusterActive)))
 	add("Server", status.Server)
 	add("Version", status.Version)
@@ -83,61 +86,48 @@ func until(t time.Time) string {
 
 func age(t time.Time) string { return duration.HumanDuration(time.Since(t)) }
 
-func labelsOf(labels map[string]string) string {
-	var all []string
-	for key, value := range labels {
-		all = append(all, key+"="+value)
-	}
-	slices.Sort(all)
-	return strings.Join(all, ",")
-}
-
 // markOf returns the mark of a condition. Conditions that exist only while they are True report problems.
 func markOf(c *metav1.Condition) output.Mark {
 	switch {
 	case c == nil || c.Status == metav1.ConditionUnknown:
-		return output.Unknown()
+		return output.Unknown
 	case c.Type == hubv1.ConditionStalled:
-		return output.Failure()
+		return output.Failure
 	case c.Type == hubv1.ConditionReconciling:
-		return output.Step()
+		return output.Step
 	case c.Type == hubv1.ConditionDeletesHeld, c.Status == metav1.ConditionTrue && c.Reason == hubv1.ReasonExpiringSoon:
-		return output.Warning()
+		return output.Warning
 	case c.Status == metav1.ConditionTrue:
-		return output.OK()
+		return output.OK
 	}
-	return output.Failure()
+	return output.Failure
 }
 
 func describeConditions(root *output.Node, conditions []metav1.Condition) {
-	node := root.Add(nil, "Conditions")
+	node := root.Add(output.Plain, "Conditions")
 	for _, c := range conditions {
-		mark := markOf(&c)
 		text := fmt.Sprintf("%-18s %s", c.Type, c.Reason)
 		if c.LastTransitionTime.Unix() > 0 {
 			text += " since " + age(c.LastTransitionTime.Time)
 		}
-		node.Add(&mark, "%s: %s", text, c.Message)
+		node.Add(markOf(&c), "%s: %s", text, c.Message)
 	}
 }
 
 func describeModules(root *output.Node, c *hubv1.Cluster) {
-	node := root.Add(nil, "App: %s modules run", cmp.Or(c.Status.ModuleSummary, "no"))
+	node := root.Add(output.Plain, "App: %s modules run", cmp.Or(c.Status.ModuleSummary, "no"))
 	for _, m := range c.Status.Modules {
-		mark := markOfState(m.State)
-		describeControllers(node.Add(&mark, "%-18s %s", m.Name, why(m.State, m.Reason, m.Message)), m.Controllers)
+		describeControllers(node.Add(markOfState(m.State), "%-18s %s", m.Name, why(m.State, m.Reason, m.Message)), m.Controllers)
 	}
 }
 
-// describeRemains adds what deleted rules have left in a remote that was away.
 func describeRemains(root *output.Node, all []hubv1.SyncRemains) {
 	if len(all) == 0 {
 		return
 	}
-	node := root.Add(nil, "Remains of deleted SyncRules, until the remote returns")
-	mark := output.Warning()
+	node := root.Add(output.Plain, "Remains of deleted SyncRules, until the remote returns")
 	for _, one := range all {
-		node.Add(&mark, "%-18s copies of %s from %s, deletionPolicy %s", one.Rule, one.Kind.Kind, one.From, one.Policy)
+		node.Add(output.Warning, "%-18s copies of %s from %s, deletionPolicy %s", one.Rule, one.Kind.Kind, one.From, one.Policy)
 	}
 }
 
@@ -154,15 +144,14 @@ func describeControllers(node *output.Node, all []hubv1.ControllerStatus) {
 	case len(all) == 0:
 		return
 	case len(names) == len(all) && len(all) < hubv1.MaxControllers:
-		node.Add(nil, "Controllers: %s", strings.Join(names, ", "))
+		node.Add(output.Plain, "Controllers: %s", strings.Join(names, ", "))
 		return
 	case len(names) == len(all):
-		node.Add(nil, "Controllers: %s, and maybe more", strings.Join(names, ", "))
+		node.Add(output.Plain, "Controllers: %s, and maybe more", strings.Join(names, ", "))
 		return
 	}
 	for _, c := range all {
-		mark := markOfState(c.State)
-		node.Add(&mark, "controller %-18s %s", c.Name, why(c.State, c.Reason, c.Message))
+		node.Add(markOfState(c.State), "controller %-18s %s", c.Name, why(c.State, c.Reason, c.Message))
 	}
 }
 
@@ -181,13 +170,13 @@ func why(state hubv1.ModuleState, reason, message string) string {
 func markOfState(state hubv1.ModuleState) output.Mark {
 	switch state {
 	case hubv1.ModuleRunning:
-		return output.OK()
+		return output.OK
 	case hubv1.ModuleFailed:
-		return output.Failure()
+		return output.Failure
 	case hubv1.ModuleStarting:
-		return output.Step()
+		return output.Step
 	}
-	return output.Unknown()
+	return output.Unknown
 }
 
 // describeEvents adds the last events, or a note if the user may not read them.
@@ -200,20 +189,19 @@ func describeEvents(ctx context.Context, root *output.Node, hub *access.Cluster,
 		return err
 	}
 	if err != nil {
-		mark := output.Warning()
-		root.Add(&mark, "Events: %v", hub.Explain(fmt.Errorf("list events in %s: %w", metav1.NamespaceDefault, err)))
+		root.Add(output.Warning, "Events: %v", hub.Explain(fmt.Errorf("list events in %s: %w", metav1.NamespaceDefault, err)))
 		return nil
 	}
 	slices.SortStableFunc(list.Items, func(a, b corev1.Event) int { return lastSeen(a).Compare(lastSeen(b)) })
 	if left := len(list.Items) - maxEvents; left > 0 {
 		list.Items = list.Items[left:]
 	}
-	node := root.Add(nil, "Events")
+	node := root.Add(output.Plain, "Events")
 	if len(list.Items) == 0 {
-		node.Add(nil, "none in the last hour")
+		node.Add(output.Plain, "none in the last hour")
 	}
 	for _, e := range list.Items {
-		node.Add(nil, "%-5s %-8s %-20s %s", age(lastSeen(e)), e.Type, e.Reason, e.Message)
+		node.Add(output.Plain, "%-5s %-8s %-20s %s", age(lastSeen(e)), e.Type, e.Reason, e.Message)
 	}
 	return nil
 }

@@ -34,7 +34,6 @@ type Modules struct {
 	Names []string
 }
 
-// module is the state of one module in the statuses of Clusters.
 type module struct {
 	name     string
 	clusters []any // of map[string]any
@@ -147,7 +146,6 @@ func (m Modules) list(found []*module, reports []partreport.Report) output.List 
 	return list
 }
 
-// hubPart returns the state of the hub part of the module, how long it has been that, and its messages.
 func (m *module) hubPart(reports []partreport.Report) (state, since, message string) {
 	const none, unknown = "<none>", "<unknown>"
 	switch {

@@ -3,12 +3,8 @@
 /*
 Package install turns the manifests that are compiled into the program into the objects of an installation.
 
-# Usage
-
 	objects, err := install.Objects(install.Options{Namespace: "clusters", Image: "registry.example.com/hub:v1"})
 	err = install.Apply(ctx, c, objects, install.ApplyOptions{})
-
-# Considerations
 
 The base is config/install/manifest.yaml, which kustomize builds from the folders of config ("make generate") and the program embeds.
 Options change its objects as Go types. A test compares the result with the output of kustomize for the same settings.

@@ -78,7 +78,6 @@ func order(object *unstructured.Unstructured) int {
 	return 1
 }
 
-// manifests returns the CRDs and the objects of config/install.
 func manifests() ([]*unstructured.Unstructured, error) {
 	crds, err := fs.Glob(config.CRDs, "crd/*.yaml")
 	if err != nil {
@@ -99,10 +98,8 @@ func manifests() ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-// appsNamespace is the namespace of apps that act as ServiceAccounts in the manifests.
 const appsNamespace = hubv1.DefaultNamespace + "-apps"
 
-// has reports whether an object of the manifests belongs to the installation.
 func (o Options) has(object *unstructured.Unstructured) bool {
 	isOfApps := object.GetName() == roles.AppsRole || object.GetName() == appsNamespace || object.GetNamespace() == appsNamespace
 	return o.Impersonate || !isOfApps
@@ -119,7 +116,6 @@ func (o Options) place(namespace string) string {
 	return namespace
 }
 
-// change puts the options into an object of the manifests.
 func (o Options) change(object *unstructured.Unstructured) error {
 	if namespace := object.GetNamespace(); namespace != "" {
 		object.SetNamespace(o.place(namespace))
@@ -163,7 +159,6 @@ func (o Options) grant(kind string, role *rbacv1.ClusterRole) {
 	}
 }
 
-// eventsRole is the name of the Role for events in the manifests.
 const eventsRole = "clusterfx-hub-events"
 
 // edit changes an object of the manifests as a typed one.
@@ -210,7 +205,6 @@ func labelled(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"app.kubernetes.io/name": "clusterfx"}}
 }
 
-// loose returns typed objects without their types.
 func loose(all ...client.Object) ([]*unstructured.Unstructured, error) {
 	objects := make([]*unstructured.Unstructured, 0, len(all))
 	for _, typed := range all {
@@ -239,7 +233,6 @@ const (
 	MaxConfigBytes = corev1.MaxSecretSize - 4<<10
 )
 
-// deploy puts the options into the Deployment of the hub.
 func (o Options) deploy(d *appsv1.Deployment) {
 	hub := hubOf(d)
 	hub.Args = append(hub.Args, o.Args...)
@@ -258,7 +251,6 @@ func (o Options) deploy(d *appsv1.Deployment) {
 	}
 }
 
-// mountConfig gives Pods the configuration file and its hash.
 func (o Options) mountConfig(pod *corev1.PodTemplateSpec, hub *corev1.Container) {
 	hub.VolumeMounts = append(hub.VolumeMounts, corev1.VolumeMount{Name: configVolume, MountPath: configFolder, ReadOnly: true})
 	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: configVolume, VolumeSource: corev1.VolumeSource{
@@ -268,7 +260,6 @@ func (o Options) mountConfig(pod *corev1.PodTemplateSpec, hub *corev1.Container)
 	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, configHash, hex.EncodeToString(hash[:]))
 }
 
-// configMap returns the ConfigMap with the configuration file.
 func (o Options) configMap() *corev1.ConfigMap {
 	return &corev1.ConfigMap{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},

@@ -33,7 +33,6 @@ func WithoutOlderCRD(ctx context.Context, c client.Reader, objects []*unstructur
 	return kept, newer, nil
 }
 
-// newerFields returns the fields of the CRD in the cluster that this one lacks.
 func newerFields(ctx context.Context, c client.Reader, crd *unstructured.Unstructured) (newer []string, err error) {
 	installed := crd.DeepCopy()
 	err = c.Get(ctx, client.ObjectKeyFromObject(crd), installed)

@@ -17,7 +17,6 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 )
 
-// fieldManager is whose the fields of an installation are.
 const fieldManager = "clusterfx-install"
 
 // ApplyOptions say how objects are applied.

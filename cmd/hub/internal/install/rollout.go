@@ -219,7 +219,6 @@ func readsConfig(d *appsv1.Deployment) bool {
 		})
 }
 
-// hubOf returns the container of the hub, or nil.
 func hubOf(d *appsv1.Deployment) *corev1.Container {
 	containers := d.Spec.Template.Spec.Containers
 	if i := slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == "hub" }); i >= 0 {

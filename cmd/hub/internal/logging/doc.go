@@ -5,7 +5,7 @@ Package logging makes the hub's one logger, leads every other logger of the proc
 
 	out := logging.NewBuffer(os.Stderr)
 	defer out.Close()
-	log, err := logging.New(out, logging.Options{})
+	log := logging.New(out, logging.Options{})
 	logging.Route(log)
 	traces, err := logging.StartTraces(ctx, logging.TraceOptions{Version: version, Replica: replica, Log: log})
 	defer traces.Stop(ctx)

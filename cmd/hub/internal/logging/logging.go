@@ -3,7 +3,6 @@
 package logging
 
 import (
-	"fmt"
 	"io"
 	stdlog "log"
 	"log/slog"
@@ -42,15 +41,12 @@ type Options struct {
 	Level string
 }
 
-// New returns a logger that writes to w; to a Buffer without waiting. It fails for an unknown format or level.
-func New(w io.Writer, o Options) (logr.Logger, error) {
-	level, err := parseLevel(o.Level)
-	if err != nil {
-		return logr.Logger{}, err
-	}
-	encoder, err := newEncoder(w, o.Format)
-	if err != nil {
-		return logr.Logger{}, err
+// New returns a logger that writes to w; to a Buffer without waiting.
+func New(w io.Writer, o Options) logr.Logger {
+	level, _ := zapcore.ParseLevel(o.Level) // Of an unknown one, that is info.
+	encoder := newJSON()
+	if o.Format == Console || o.Format != JSON && Terminal(w) {
+		encoder = newConsole(w)
 	}
 	var out zapcore.WriteSyncer
 	if buffer, ok := w.(*Buffer); ok {
@@ -60,7 +56,7 @@ func New(w io.Writer, o Options) (logr.Logger, error) {
 		out = zapcore.Lock(zapcore.AddSync(w))
 	}
 	core := zapcore.NewCore(&crzap.KubeAwareEncoder{Encoder: encoder}, out, level)
-	return zapr.NewLogger(zap.New(core, zap.ErrorOutput(out))), nil
+	return zapr.NewLogger(zap.New(core, zap.ErrorOutput(out)))
 }
 
 // The line appears at every level.
@@ -86,32 +82,6 @@ func Terminal(w io.Writer) bool {
 	}
 	file, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))
-}
-
-func parseLevel(s string) (zapcore.Level, error) {
-	names := []string{"debug", "info", "error"}
-	if s == "" {
-		return zapcore.InfoLevel, nil
-	}
-	if !slices.Contains(names, s) {
-		return 0, fmt.Errorf("unknown log level %q: use %s", s, strings.Join(names, ", "))
-	}
-	return zapcore.ParseLevel(s)
-}
-
-func newEncoder(w io.Writer, f Format) (zapcore.Encoder, error) {
-	switch f {
-	case JSON:
-		return newJSON(), nil
-	case Console:
-		return newConsole(w), nil
-	case Auto, "":
-		if Terminal(w) {
-			return newConsole(w), nil
-		}
-		return newJSON(), nil
-	}
-	return nil, fmt.Errorf("unknown log format %q: use %s, %s or %s", f, JSON, Console, Auto)
 }
 
 func newJSON() zapcore.Encoder {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -127,4 +128,42 @@ func ExplainValue(flag *pflag.Flag, err error) error {
 		return errors.New("use pairs of a key and a value, such as region=eu,tier=edge")
 	}
 	return err
+}
+
+// OneOf returns the value of a flag that takes one of some words, and at first has that of to.
+func OneOf[T ~string](to *T, words ...T) pflag.Value { return &choice[T]{to, *to, words} }
+
+// WordsOf returns the words that a flag of OneOf takes, and none for another one.
+func WordsOf(flag *pflag.Flag) []string {
+	if c, ok := flag.Value.(interface{ all() []string }); ok {
+		return c.all()
+	}
+	return nil
+}
+
+type choice[T ~string] struct {
+	to    *T
+	usual T
+	words []T
+}
+
+func (c *choice[T]) Set(word string) error {
+	if T(word) != c.usual && !slices.Contains(c.words, T(word)) {
+		all := c.all()
+		last := len(all) - 1
+		return fmt.Errorf("use %s or %s", strings.Join(all[:last], ", "), all[last])
+	}
+	*c.to = T(word)
+	return nil
+}
+
+func (c *choice[T]) String() string { return string(*c.to) }
+
+func (*choice[T]) Type() string { return "string" }
+
+func (c *choice[T]) all() (all []string) {
+	for _, one := range c.words {
+		all = append(all, string(one))
+	}
+	return all
 }

@@ -10,7 +10,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -18,38 +17,32 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Formats. Table is the default, and Wide has all columns.
+// Format is the value of the flag --output. The zero value is a table.
+type Format string
+
+// Formats. Wide is a table with all columns.
 const (
-	Table = ""
-	Wide  = "wide"
-	JSON  = "json"
-	YAML  = "yaml"
+	Table Format = ""
+	Wide  Format = "wide"
+	JSON  Format = "json"
+	YAML  Format = "yaml"
 )
 
-// Format is the value of the flag --output. The zero value is a table.
-type Format struct{ text string }
-
-// Bind adds the flag --output. Usage says which formats there are.
+// Bind adds the flag --output of a command that prints data. Usage says what it prints by default.
 func (f *Format) Bind(set *pflag.FlagSet, usage string) {
-	set.StringVarP(&f.text, "output", "o", "", usage)
+	set.VarP(OneOf(f, JSON, YAML), "output", "o", usage)
 }
 
-// String returns the value of the flag.
-func (f *Format) String() string { return f.text }
+// BindList adds the flag --output of a command that prints a List.
+func (f *Format) BindList(set *pflag.FlagSet) {
+	set.VarP(OneOf(f, JSON, YAML, Wide), "output", "o", "json, yaml or wide. Default: a table")
+}
 
 // Tabular reports whether a table is wanted.
-func (f *Format) Tabular() bool { return f.text == Table || f.text == Wide }
-
-// CheckData returns an error unless the format is JSON, YAML or, by default, a text.
-func (f *Format) CheckData() error {
-	if f.text == Table || f.text == JSON || f.text == YAML {
-		return nil
-	}
-	return fmt.Errorf("--output=%q: use json or yaml", f.text)
-}
+func (f *Format) Tabular() bool { return *f == Table || *f == Wide }
 
 // PrintData writes a value to w, as YAML or, for every other format, as JSON.
-func PrintData(w io.Writer, format string, value any) error {
+func PrintData(w io.Writer, format Format, value any) error {
 	text, err := json.MarshalIndent(value, "", "  ")
 	text = append(text, '\n')
 	if format == YAML {
@@ -62,35 +55,24 @@ func PrintData(w io.Writer, format string, value any) error {
 }
 
 // PrintObjects writes objects to w as JSON or YAML, so that kubectl apply -f - takes them.
-func PrintObjects[T runtime.Object](w io.Writer, format string, objects []T) error {
-	switch format {
-	case JSON:
+func PrintObjects[T runtime.Object](w io.Writer, format Format, objects []T) error {
+	if format == JSON {
 		list := metav1.List{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "List"}}
 		for _, o := range objects {
 			list.Items = append(list.Items, runtime.RawExtension{Object: o})
 		}
 		return PrintData(w, JSON, list)
-	case YAML:
-		for _, o := range objects {
-			text, err := yaml.Marshal(o)
-			if err != nil {
-				return fmt.Errorf("write an object: %w", err)
-			}
-			if _, err := fmt.Fprintf(w, "---\n%s", text); err != nil {
-				return err
-			}
+	}
+	for _, o := range objects {
+		text, err := yaml.Marshal(o)
+		if err != nil {
+			return fmt.Errorf("write an object: %w", err)
 		}
-		return nil
+		if _, err := fmt.Fprintf(w, "---\n%s", text); err != nil {
+			return err
+		}
 	}
-	return fmt.Errorf("--output=%q: use yaml or json", format)
-}
-
-// Check returns an error unless the format is one of a List.
-func (f *Format) Check() error {
-	if f.Tabular() || f.text == JSON || f.text == YAML {
-		return nil
-	}
-	return fmt.Errorf("--output=%q: use json, yaml or wide", f.text)
+	return nil
 }
 
 // PrintDone writes what was done with an object, as in "cluster.clusterfx.dev/edge created (dry run)".
@@ -102,13 +84,6 @@ func PrintDone(w io.Writer, object runtime.Object, operation string) error {
 func PrintTable(w io.Writer, table *metav1.Table, wide bool) error {
 	tabs := printers.GetNewTabWriter(w)
 	return errors.Join(printers.NewTablePrinter(printers.PrintOptions{Wide: wide}).PrintObj(table, tabs), tabs.Flush())
-}
-
-// BindList adds the flag --output of a command that prints a List.
-func (f *Format) BindList(cmd *cobra.Command) {
-	f.Bind(cmd.Flags(), "json, yaml or wide. Default: a table")
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions( // It fails for a flag that is not there or has one.
-		[]cobra.Completion{JSON, YAML, Wide}, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // List is a list of things, for people and for programs.
@@ -130,7 +105,7 @@ type Item struct {
 // Print writes the list to w.
 func (f *Format) Print(w io.Writer, list List) error {
 	if f.Tabular() {
-		return PrintTable(w, list.table(), f.text == Wide)
+		return PrintTable(w, list.table(), *f == Wide)
 	}
 	items := []any{}
 	for _, one := range list.Items {
@@ -138,7 +113,7 @@ func (f *Format) Print(w io.Writer, list List) error {
 		maps.Copy(object, one.Fields)
 		items = append(items, object)
 	}
-	return PrintData(w, f.text, map[string]any{"apiVersion": "v1", "kind": "List", "items": items})
+	return PrintData(w, *f, map[string]any{"apiVersion": "v1", "kind": "List", "items": items})
 }
 
 func (l List) table() *metav1.Table {

@@ -40,28 +40,31 @@ func isTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// Mark is the symbol or the word at the beginning of a line.
-type Mark struct{ symbol, word string }
+// Mark is what a line begins with: a symbol on a terminal, a word elsewhere.
+type Mark int
 
-// A function each, since Go has no constants of structs.
+// Plain lines have none. Marks of the begin of a step, of a command that has nothing to do but to wait, of a success, of a problem that does not stop the
+// command, of an error, and of an unknown state.
+const (
+	Plain Mark = iota
+	Step
+	Rest
+	OK
+	Warning
+	Failure
+	Unknown
+)
 
-// Step marks the beginning of a step.
-func Step() Mark { return Mark{"\x1b[36m►\x1b[0m", ">"} }
-
-// Rest marks a command that has nothing to do but to wait.
-func Rest() Mark { return Mark{"\x1b[36m◎\x1b[0m", ">"} }
-
-// OK marks a success.
-func OK() Mark { return Mark{"\x1b[32m✔\x1b[0m", "ok"} }
-
-// Warning marks a problem that does not stop the command.
-func Warning() Mark { return Mark{"\x1b[33m!\x1b[0m", "warning:"} }
-
-// Failure marks an error.
-func Failure() Mark { return Mark{"\x1b[31m✗\x1b[0m", "error:"} }
-
-// Unknown marks an unknown state.
-func Unknown() Mark { return Mark{"\x1b[36m○\x1b[0m", "unknown:"} }
+func (m Mark) text(fancy bool) string {
+	both := [...][2]string{
+		Step: {"\x1b[36m►\x1b[0m", ">"}, Rest: {"\x1b[36m◎\x1b[0m", ">"}, OK: {"\x1b[32m✔\x1b[0m", "ok"},
+		Warning: {"\x1b[33m!\x1b[0m", "warning:"}, Failure: {"\x1b[31m✗\x1b[0m", "error:"}, Unknown: {"\x1b[36m○\x1b[0m", "unknown:"},
+	}[m]
+	if fancy {
+		return both[0]
+	}
+	return both[1]
+}
 
 // Say writes a line to Err.
 func (t *Terminal) Say(m Mark, format string, args ...any) {
@@ -71,13 +74,13 @@ func (t *Terminal) Say(m Mark, format string, args ...any) {
 }
 
 // Step prints that a step begins.
-func (t *Terminal) Step(format string, args ...any) { t.Say(Step(), format, args...) }
+func (t *Terminal) Step(format string, args ...any) { t.Say(Step, format, args...) }
 
 // Done prints that a step succeeded.
-func (t *Terminal) Done(format string, args ...any) { t.Say(OK(), format, args...) }
+func (t *Terminal) Done(format string, args ...any) { t.Say(OK, format, args...) }
 
 // Warn prints a warning.
-func (t *Terminal) Warn(format string, args ...any) { t.Say(Warning(), format, args...) }
+func (t *Terminal) Warn(format string, args ...any) { t.Say(Warning, format, args...) }
 
 // Text writes a line without a mark to Err.
 func (t *Terminal) Text(format string, args ...any) {
@@ -95,11 +98,12 @@ func (t *Terminal) Print(format string, args ...any) error {
 // Marked returns a line for Out.
 func (t *Terminal) Marked(m Mark, text string) string { return m.text(t.fancyOut) + " " + text }
 
-func (m Mark) text(fancy bool) string {
-	if fancy {
-		return m.symbol
+// Count returns a number of things, such as 1 Cluster or 2 Clusters.
+func Count(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
 	}
-	return m.word
+	return fmt.Sprint(n, " ", thing)
 }
 
 var errRefused = errors.New("nothing was changed")
@@ -144,14 +148,13 @@ func (t *Terminal) ask(end <-chan struct{}, question string) error {
 
 // A Node is a line of a tree, with the lines below it.
 type Node struct {
-	Text string
-	// Mark goes before the text. Default: none.
-	Mark     *Mark
+	Text     string
+	Mark     Mark
 	Children []*Node
 }
 
 // Add appends a child and returns it.
-func (n *Node) Add(m *Mark, format string, args ...any) *Node {
+func (n *Node) Add(m Mark, format string, args ...any) *Node {
 	child := &Node{Text: fmt.Sprintf(format, args...), Mark: m}
 	n.Children = append(n.Children, child)
 	return child
@@ -166,10 +169,10 @@ func (t *Terminal) Tree(root *Node) error {
 }
 
 func (t *Terminal) line(n *Node) string {
-	if n.Mark == nil {
+	if n.Mark == Plain {
 		return n.Text
 	}
-	return t.Marked(*n.Mark, n.Text)
+	return t.Marked(n.Mark, n.Text)
 }
 
 func (t *Terminal) branches(n *Node, indent string) error {

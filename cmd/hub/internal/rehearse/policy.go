@@ -18,6 +18,8 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 )
 
 // ErrNotHeld says that an API server would let the account of a rehearsal write.
@@ -82,11 +84,11 @@ func plain(err error) error {
 
 // holesIn returns an error if the account may do what no policy limits: impersonate, or change the policies.
 func holesIn(ctx context.Context, clients kubernetes.Interface) error {
-	of := func(verb, group, resource string) authorizationv1.ResourceAttributes {
-		return authorizationv1.ResourceAttributes{Verb: verb, Group: group, Resource: resource}
+	of := func(verb, group, resource string) access.Right {
+		return access.Right{Verb: verb, Group: group, Resource: resource}
 	}
 	const asOther, admission = "impersonate", "admissionregistration.k8s.io"
-	all := []authorizationv1.ResourceAttributes{
+	all := []access.Right{
 		of(asOther, "", "users"), of(asOther, "", "groups"), of(asOther, "", "serviceaccounts"),
 		of(asOther, authenticationv1.GroupName, "uids"), of(asOther, authenticationv1.GroupName, "userextras"),
 	}
@@ -105,8 +107,8 @@ func holesIn(ctx context.Context, clients kubernetes.Interface) error {
 	return nil
 }
 
-func may(ctx context.Context, clients kubernetes.Interface, what authorizationv1.ResourceAttributes) (bool, error) {
-	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &what}}
+func may(ctx context.Context, clients kubernetes.Interface, what access.Right) (bool, error) {
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: what.Review()}
 	answer, err := clients.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 	if err != nil {
 		return false, fmt.Errorf("ask for the permissions of the account of rehearsals: %w", plain(err))
@@ -121,7 +123,7 @@ func (r *rehearsal) holdHub(ctx context.Context) error {
 		return err
 	}
 	for _, verb := range []string{"get", "list"} {
-		allowed, err := may(ctx, clients, authorizationv1.ResourceAttributes{Namespace: r.Hub.CredentialsNamespace, Verb: verb, Resource: "secrets"})
+		allowed, err := may(ctx, clients, access.Right{Namespace: r.Hub.CredentialsNamespace, Verb: verb, Resource: "secrets"})
 		if err != nil {
 			return err
 		}

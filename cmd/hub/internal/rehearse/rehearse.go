@@ -24,7 +24,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -89,9 +91,9 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		return nil, err
 	}
 	defer r.disconnect()
-	r.Progress("rehearsing %s with %s", count(len(r.clusters), "Cluster"), count(len(r.Hub.Modules), "module"))
+	r.Progress("rehearsing %s with %s", output.Count(len(r.clusters), "Cluster"), output.Count(len(r.Hub.Modules), "module"))
 	ctx = pprof.WithLabels(ctx, pprof.Labels(label, r.id))
-	report := r.begin()
+	report := &Report{Version: project.Version(), Digest: digest(), Configuration: r.configuration(), Clusters: []string{}, Changes: []Change{}}
 	err = process.Rehearse(ctx, r.hubOptions(), process.Rehearsal{
 		Registry:   &registry.Rehearsal{Hub: r.transport(true)},
 		Middleware: registry.Middleware{Name: "rehearse", Order: math.MaxInt, Client: halved, Transport: r.transport(false)},

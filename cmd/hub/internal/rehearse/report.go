@@ -8,6 +8,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 )
 
 // Class says what a Finding is about.
@@ -155,7 +157,7 @@ func fitting[T any](all []T) int {
 // Print writes the report for people.
 func (r *Report) Print(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "version %s (%s), configuration %s\n%s rehearsed\n", r.Version, r.Digest, r.Configuration, count(len(r.Clusters), "Cluster"))
+	fmt.Fprintf(&b, "version %s (%s), configuration %s\n%s rehearsed\n", r.Version, r.Digest, r.Configuration, output.Count(len(r.Clusters), "Cluster"))
 	for i, c := range r.Changes {
 		if i == 0 || c.Cluster != r.Changes[i-1].Cluster {
 			fmt.Fprintf(&b, "\n%s\n", app(c.Cluster))
@@ -213,16 +215,9 @@ func (r *Report) summary() string {
 			}
 		}
 		delete(clusters, "")
-		return fmt.Sprintf("It differs: %s, by %d of %s%s.", count(len(r.Changes)+r.Omitted, "change"), len(clusters), count(len(r.Clusters), "app"), hub)
+		return fmt.Sprintf("It differs: %s, by %d of %s%s.", output.Count(len(r.Changes)+r.Omitted, "change"), len(clusters), output.Count(len(r.Clusters), "app"), hub)
 	case Unheld:
 		return "It was not rehearsed everywhere: where the policy is not in force, the rehearsal would rely on its own word."
 	}
 	return "It could not be told whether it agrees."
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

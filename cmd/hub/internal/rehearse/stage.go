@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/util/wait"
 
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -173,12 +172,6 @@ func (r *rehearsal) leaks(ctx context.Context) {
 		for _, where := range left {
 			r.find(Finding{Cluster: s.name, Class: Leaks, Detail: "goroutines go on after the end of the app: " + where})
 		}
-	}
-}
-
-func (r *rehearsal) begin() *Report {
-	return &Report{
-		Version: project.Version(), Digest: digest(), Configuration: r.configuration(), Clusters: []string{}, Changes: []Change{},
 	}
 }
 

@@ -3,9 +3,9 @@
 /*
 Package roles has the permissions of a hub in its own cluster, in the namespaces of its apps, and in every remote.
 
-	hub := roles.Hub{Namespace: "clusterfx-system", Lease: roles.Lease}
+	hub := roles.Hub{Namespace: "clusterfx-system"}
 	objects := hub.Roles(modules)      // for kubectl apply, as the command rbac prints them
-	rules := roles.OfHub(modules, roles.Lease)    // for the manifests of package install
+	rules := roles.OfHub(modules)      // for the manifests of package install
 	err := hub.Grant(ctx, admin, modules, account)  // for tests and for the command dev
 
 They join what the sending packages declare (cluster, renewal, partreport, replica) and what modules declare. A

@@ -3,12 +3,8 @@
 /*
 Package scaffold writes the files that a new module begins with.
 
-# Usage
-
 	files, err := scaffold.Module("tenants", ".")   // in a Go module of one's own, or in this repository
 	err = files.Write()
-
-# How it works
 
 The files are those of examples/quota, renamed. In a Go module of one's own the module becomes a folder of the
 current one. If the Go module has no Go files yet, its root gets a main.go, a Dockerfile and a Makefile for the image, and a

@@ -16,7 +16,6 @@ func (f *Files) addProgram(root, dir string, v values) error {
 	if has, err := hasCode(root); err != nil || has {
 		return err
 	}
-	f.HasProgram = true
 	f.Next = "go run . dev starts the hub with two remotes; " + project.OwnHub + " says how to install it from an image"
 	if root != dir {
 		above, err := filepath.Rel(dir, root)
@@ -32,7 +31,6 @@ func (f *Files) addProgram(root, dir string, v values) error {
 	return f.add(root, program, v)
 }
 
-// hasCode reports whether there are Go files in a folder, or below it.
 func hasCode(root string) (has bool, err error) {
 	err = filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
 		if has = has || filepath.Ext(path) == ".go"; has {

@@ -22,15 +22,12 @@ import (
 	"github.com/clusterfx/clusterfx/examples"
 )
 
-// ourModule is the Go module of clusterfx.
 const ourModule = "github.com/clusterfx/clusterfx"
 
 // Files are the files to write, in order.
 type Files struct {
-	// Package is the import path of the module's package, and Folder its path below the current folder.
-	Package, Folder string
-	// HasProgram says that main.go is written, too, and the files for an image.
-	HasProgram bool
+	// Package is the import path of the module's package.
+	Package string
 	// Next says how the module gets into a hub.
 	Next string
 
@@ -48,7 +45,6 @@ type values struct {
 	Licensed                       bool
 }
 
-// moduleLine is the line of a go.mod that names the module.
 var moduleLine = regexp.MustCompile(`(?m)^module\s+"?([^\s"]+)"?`)
 
 // sourcesOf returns the files of the example's package, and those of a module's package that they become.
@@ -75,17 +71,16 @@ func Module(name, dir string) (*Files, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Files{Folder: v.Package}
+	folder := filepath.Join(dir, v.Package)
 	if v.Licensed = module == ourModule; v.Licensed {
-		dir, f.Folder = root, filepath.Join("modules", v.Package)
+		folder = filepath.Join(root, "modules", v.Package)
 	}
-	in, err := filepath.Rel(root, filepath.Join(dir, f.Folder))
+	in, err := filepath.Rel(root, folder)
 	if err != nil {
-		return nil, fmt.Errorf("find the package of %s: %w", f.Folder, err)
+		return nil, fmt.Errorf("find the package of %s: %w", folder, err)
 	}
 	v.Import, v.Program = path.Join(module, filepath.ToSlash(in)), path.Base(module)
-	f.Package = v.Import
-	folder := filepath.Join(dir, f.Folder)
+	f := &Files{Package: v.Import}
 	if _, err := os.Stat(folder); err == nil {
 		return nil, fmt.Errorf("%s exists: choose another name, or remove it", folder)
 	}
@@ -99,7 +94,6 @@ func Module(name, dir string) (*Files, error) {
 	return f, f.addProgram(root, dir, v)
 }
 
-// goModule returns the root of the Go module that a folder is in, and its path.
 func goModule(dir string) (root, module string, err error) {
 	for root = dir; ; root = filepath.Dir(root) {
 		text, err := os.ReadFile(filepath.Join(root, "go.mod"))
@@ -135,7 +129,6 @@ func (f *Files) add(folder string, sources map[string]string, v values) error {
 	return nil
 }
 
-// rename returns the text of a file of the example with the names of a module and of its hub.
 func (v values) rename(source string) ([]byte, error) {
 	text, err := examples.Quota.ReadFile(source)
 	if err != nil {

@@ -37,7 +37,7 @@ func TestDeletes_PrintsRemovals(t *testing.T) {
 	}
 	must(t, hub.Create(t.Context(), stored))
 	var table strings.Builder
-	must(t, (&inspect.Deletes{Cluster: hub, Namespace: stored.Namespace}).Print(t.Context(), output.Format{}, &table))
+	must(t, (&inspect.Deletes{Cluster: hub, Namespace: stored.Namespace}).Print(t.Context(), output.Table, &table))
 	if want := "hub-clusters-aaaa hub the hub clusters.clusterfx.dev 3 5+ 0 "; !strings.Contains(strings.Join(strings.Fields(table.String()), " "), want) {
 		t.Errorf("got\n%s\nwant %s", table.String(), want)
 	}

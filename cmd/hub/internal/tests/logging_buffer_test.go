@@ -29,8 +29,7 @@ func TestBuffer_StalledReader(t *testing.T) {
 			must(t, err)
 			t.Cleanup(func() { _ = read.Close() })
 			b := logging.NewBuffer(write)
-			log, err := logging.New(b, logging.Options{Level: level})
-			must(t, err)
+			log := logging.New(b, logging.Options{Level: level})
 			const lines = 40_000 // several times more than the limit of a mebibyte
 			var writers sync.WaitGroup
 			writers.Go(func() {
@@ -87,8 +86,7 @@ func TestBuffer_OversizedLine(t *testing.T) {
 	t.Cleanup(func() { _, _ = read.Close(), write.Close() })
 	must(t, read.SetReadDeadline(time.Now().Add(time.Minute)))
 	b := logging.NewBuffer(write)
-	log, err := logging.New(b, logging.Options{})
-	must(t, err)
+	log := logging.New(b, logging.Options{})
 	log.Info(strings.Repeat("x", 2<<20))
 	lines := bufio.NewScanner(read)
 	if !lines.Scan() || !strings.Contains(lines.Text(), `"lines":1`) {

@@ -50,9 +50,8 @@ func TestTerminal_SymbolsOnATerminalOnly(t *testing.T) {
 			t.Setenv("NO_COLOR", test.noColor)
 			t.Setenv("TERM", "xterm")
 			person, program := openTerminal(t)
-			mark := output.OK()
-			tree := &output.Node{Mark: &mark, Text: "well"}
-			tree.Add(nil, "below")
+			tree := &output.Node{Mark: output.OK, Text: "well"}
+			tree.Add(output.Plain, "below")
 			must(t, output.NewTerminal(program, program, program).Tree(tree))
 			got := make([]byte, len(test.want))
 			testkit.Must(t, testkit.Err(io.ReadFull(person, got)))
