@@ -15,7 +15,6 @@ import (
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/partreport"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/replica"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/serving"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/liveness"
 )
@@ -43,7 +42,7 @@ func EndsWithin() time.Duration {
 type hub struct {
 	options hubOptions
 	scheme  *runtime.Scheme
-	site    *serving.Checks
+	site    *site
 	share   *share
 	work    *runner
 	end     *shutdown
@@ -51,7 +50,7 @@ type hub struct {
 }
 
 // runHub returns when ctx has ended the hub, or with the error that has.
-func runHub(ctx context.Context, o hubOptions, scheme *runtime.Scheme, ports *serving.Ports) error {
+func runHub(ctx context.Context, o hubOptions, scheme *runtime.Scheme, site *site) error {
 	monitor := liveness.New(liveness.Options{After: o.StuckAfter, Log: o.Log.WithName("liveness")})
 	tunnels, err := newTunnels(ctx, o.Options)
 	if err != nil {
@@ -70,8 +69,7 @@ func runHub(ctx context.Context, o hubOptions, scheme *runtime.Scheme, ports *se
 		o.Registry.Policy.Tunnel = tunnels.hub.Dial
 		defer background(ctx, tunnels.run)() // It ends after the apps.
 	}
-	h := &hub{options: o, scheme: scheme, site: serving.NewChecks(), share: share, work: newRunner(ctx), end: newShutdown()}
-	defer ports.Show(nil)
+	h := &hub{options: o, scheme: scheme, site: site, share: share, work: newRunner(ctx), end: newShutdown()}
 	defer background(ctx, monitor.Run)()
 	h.app = fx.New(
 		parts(o, h.newManager),
@@ -81,7 +79,7 @@ func runHub(ctx context.Context, o hubOptions, scheme *runtime.Scheme, ports *se
 		fx.Invoke(func(l fx.Lifecycle, mgr ctrl.Manager, remotes *registry.Registry) error {
 			l.Append(fx.StopHook(func(ctx context.Context) { _ = remotes.Shutdown(ctx) })) // The manager may not have started it.
 			h.site.NoteReadyz(func() []string { return notRunning(remotes.HubParts()) })
-			h.work.attach(l, mgr, func() { ports.Show(h.site) })
+			h.work.attach(l, mgr)
 			if o.Starting != nil {
 				if err := mgr.Add(&starting{remotes: remotes, tell: o.Starting}); err != nil {
 					return err
@@ -137,7 +135,7 @@ func (h *hub) wait(ctx context.Context) error {
 		return nil
 	case <-h.work.ended:
 		return nil
-	case <-h.share.over():
+	case <-h.share.ended:
 		return nil
 	case <-h.end.requested:
 		return h.end.code(h.app)

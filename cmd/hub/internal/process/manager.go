@@ -42,29 +42,23 @@ type managerOptions struct {
 // newManager sends no request before it is started.
 func (h *hub) newManager() (ctrl.Manager, error) {
 	options := h.managerOptions()
-	options.config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return &watchRetry{next: next, log: h.options.Log}
-	})
 	h.share.guard(&options)
 	inner, err := ctrl.NewManager(options.config, options.Options)
 	if err != nil {
 		return nil, err
 	}
-	mgr, ready := &hubManager{Manager: inner, site: h.site}, &readiness{}
-	if err := mgr.Add(ready); err != nil {
-		return nil, err
-	}
 	monitor := h.options.Registry.Monitor
-	if err := mgr.AddHealthzCheck("progress", func(*http.Request) error { return monitor.Err() }); err != nil {
-		return nil, err
-	}
-	return mgr, mgr.AddReadyzCheck("caches", ready.check)
+	_ = h.site.AddHealthzCheck("progress", func(*http.Request) error { return monitor.Err() }) // It never fails.
+	return &hubManager{Manager: inner, site: h.site}, inner.Add(h.site)
 }
 
 func (h *hub) managerOptions() managerOptions {
 	skip, graceful := true, h.options.stopTimeout()
-	shared := cluster.ManagerOptions(h.options.CredentialsNamespace)
-	return managerOptions{config: rest.CopyConfig(h.options.Config), Options: ctrl.Options{
+	shared, config := cluster.ManagerOptions(h.options.CredentialsNamespace), rest.CopyConfig(h.options.Config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return &watchRetry{next: next, log: h.options.Log}
+	})
+	return managerOptions{config: config, Options: ctrl.Options{
 		Scheme: h.scheme,
 		Logger: h.options.Log,
 		NewCache: func(config *rest.Config, options cache.Options) (cache.Cache, error) {
@@ -89,7 +83,7 @@ func (h *hub) managerOptions() managerOptions {
 
 type hubManager struct {
 	ctrl.Manager
-	site *serving.Checks
+	site *site
 }
 
 func (m *hubManager) AddHealthzCheck(name string, check healthz.Checker) error {

@@ -86,9 +86,6 @@ func (c *runsOnce) newManager(work, lasts context.Context) (ctrl.Manager, error)
 	h := &hub{options: c.options, scheme: c.hub.GetScheme(), work: &runner{life: work}}
 	options := h.managerOptions()
 	options.config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return &watchRetry{next: next, log: c.options.Log}
-	})
-	options.config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return &writegate.Gate{Next: next, Check: func() error { return checkWhile(lasts, c.options.once) }, Count: c.options.once.Count}
 	})
 	options.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return c.hub.GetRESTMapper(), nil }

@@ -10,31 +10,41 @@ import (
 	"sync/atomic"
 
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/serving"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// readiness starts when the caches are synced. It knows of no remote: a hub whose remotes are down is healthy.
-type readiness struct{ ready atomic.Bool }
+// site has what the hub serves about itself. It knows of no remote: a hub whose remotes are down is healthy.
+type site struct {
+	*serving.Checks
+	filled atomic.Bool // the caches are
+}
 
-var _ manager.LeaderElectionRunnable = (*readiness)(nil)
+var _ manager.LeaderElectionRunnable = (*site)(nil)
 
-func (r *readiness) Start(ctx context.Context) error {
-	r.ready.Store(true)
+func newSite() *site {
+	s := &site{Checks: serving.NewChecks(ctrlmetrics.Registry)}
+	_ = s.AddReadyzCheck("caches", func(*http.Request) error { // It never fails.
+		if !s.filled.Load() {
+			return errors.New("the caches of the hub are not filled")
+		}
+		return nil
+	})
+	return s
+}
+
+// Start is called when the caches are synced.
+func (s *site) Start(ctx context.Context) error {
+	s.filled.Store(true)
 	<-ctx.Done()
-	r.ready.Store(false)
+	s.filled.Store(false)
 	return nil
 }
 
-// A standby is ready too.
-func (r *readiness) NeedLeaderElection() bool { return false }
-
-func (r *readiness) check(*http.Request) error {
-	if !r.ready.Load() {
-		return errors.New("the caches of the hub are not filled")
-	}
-	return nil
-}
+// NeedLeaderElection is false: a standby is ready, too.
+func (s *site) NeedLeaderElection() bool { return false }
 
 // notRunning is for /readyz?verbose, without messages (the port needs no authentication) and parts that stand by.
 func notRunning(parts []state.HubPartStatus) []string {

@@ -10,7 +10,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/serving"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/liveness"
 )
@@ -50,13 +49,13 @@ func Rehearse(ctx context.Context, o Options, r Rehearsal) error {
 	o.Registry.Metrics = metrics
 	o.Registry.HubParts = hubOptions{Options: o}.hubParts(o.settings())
 	defer background(ctx, o.Registry.Monitor.Run)()
-	h := &hub{options: hubOptions{Options: o}, scheme: scheme, site: serving.NewChecks(), share: &share{}, work: newRunner(ctx), end: newShutdown()}
+	h := &hub{options: hubOptions{Options: o}, scheme: scheme, site: newSite(), share: &share{}, work: newRunner(ctx), end: newShutdown()}
 	var remotes *registry.Registry
 	h.app = fx.New(o.base(), fx.Provide(h.newManager), registry.WithMiddleware(r.Middleware), h.end.option(),
 		fx.Invoke(func(l fx.Lifecycle, mgr ctrl.Manager, r *registry.Registry) {
 			remotes = r
 			l.Append(fx.StopHook(func(ctx context.Context) { _ = r.Shutdown(ctx) })) // The manager may not have started it.
-			h.work.attach(l, mgr, func() {})
+			h.work.attach(l, mgr)
 		}))
 	if err := h.app.Err(); err != nil {
 		return fmt.Errorf("build the hub: %w", cause(err))

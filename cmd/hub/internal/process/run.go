@@ -8,7 +8,6 @@ import (
 	"fmt"
 
 	"go.uber.org/dig"
-	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/serving"
 )
@@ -23,9 +22,9 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return fmt.Errorf("build the scheme: %w", err)
 	}
+	site := newSite()
 	ports, err := serving.Listen(ctx, serving.Options{
-		Metrics: o.MetricsAddress, Health: o.HealthAddress, Gatherer: ctrlmetrics.Registry, Log: o.Log,
-		Debug: o.DebugAddress,
+		Metrics: o.MetricsAddress, Health: o.HealthAddress, Debug: o.DebugAddress, Checks: site.Checks, Log: o.Log,
 	})
 	if err != nil {
 		return err
@@ -42,7 +41,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	convictLast(ctx, o, scheme)
-	return runHub(ctx, hubOptions{Options: o}, scheme, ports)
+	return runHub(ctx, hubOptions{Options: o}, scheme, site)
 }
 
 // cause drops the path through the graph, unless the graph is wrong: then the path is the explanation.

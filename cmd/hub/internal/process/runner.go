@@ -25,12 +25,9 @@ func newRunner(ctx context.Context) *runner {
 	return r
 }
 
-// attach comes last, so that the manager starts after the modules' hooks and stops before them. first is called before.
-func (r *runner) attach(lifecycle fx.Lifecycle, mgr ctrl.Manager, first func()) {
-	lifecycle.Append(fx.StartStopHook(func() {
-		first()
-		r.start(mgr)
-	}, r.stop))
+// attach comes last, so that the manager starts after the modules' hooks and stops before them.
+func (r *runner) attach(lifecycle fx.Lifecycle, mgr ctrl.Manager) {
+	lifecycle.Append(fx.StartStopHook(func() { r.start(mgr) }, r.stop))
 }
 
 func (r *runner) start(mgr ctrl.Manager) {

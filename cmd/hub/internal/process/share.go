@@ -27,17 +27,16 @@ type share struct {
 	fleet   *fleet.Fleet
 	cancel  context.CancelFunc
 	leaving chan struct{} // closed when this replica begins to leave the others
-	ended   chan struct{} // closed when the fleet has ended
+	ended   chan struct{} // closed when the fleet has ended; nil without one
 	err     error         // read it only after ended
 	hub     client.Client // set by attach
 }
 
 func newShare(ctx context.Context, o Options, t *tunnels, alive func() error) (*share, error) {
-	s := &share{ended: make(chan struct{})}
 	if o.Alone {
-		return s, nil
+		return &share{}, nil
 	}
-	s.leaving = make(chan struct{})
+	s := &share{leaving: make(chan struct{}), ended: make(chan struct{})}
 	var err error
 	s.fleet, err = fleet.New(fleet.Options{
 		Options: replica.Options{
@@ -119,13 +118,6 @@ func (s *share) start(ctx context.Context) {
 		defer close(s.ended)
 		s.err = s.fleet.Run(ctx)
 	}()
-}
-
-func (s *share) over() <-chan struct{} {
-	if s.fleet == nil {
-		return nil
-	}
-	return s.ended
 }
 
 // finish hands over while the manager runs.

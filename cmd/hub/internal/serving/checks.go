@@ -3,7 +3,6 @@
 package serving
 
 import (
-	"errors"
 	"fmt"
 	"log"
 	"maps"
@@ -22,9 +21,7 @@ const (
 	readyzPath  = "/readyz"
 )
 
-var errEmpty = errors.New("the hub starts, or starts over after it lost its lease")
-
-// Checks has the checks and handlers of one term of the hub. They may be added at any time.
+// Checks has the checks and handlers of a hub. They may be added at any time.
 type Checks struct {
 	mu          sync.Mutex // protects the fields
 	live, ready map[string]healthz.Checker
@@ -35,14 +32,18 @@ type Checks struct {
 	health  http.Handler
 }
 
-// NewChecks returns a site that is alive and ready, without metrics.
-func NewChecks() *Checks {
+// NewChecks returns the checks of a hub with these metrics that is alive and ready.
+func NewChecks(metrics prometheus.Gatherer) *Checks {
 	s := &Checks{
 		live:    map[string]healthz.Checker{"ping": healthz.Ping},
 		ready:   map[string]healthz.Checker{},
-		extra:   map[string]bool{},
+		extra:   map[string]bool{metricsPath: true},
 		metrics: http.NewServeMux(),
 	}
+	s.metrics.Handle(metricsPath, promhttp.HandlerFor(metrics, promhttp.HandlerOpts{
+		ErrorHandling: promhttp.ContinueOnError, // A metric that is wrong is left out; the others matter then.
+		ErrorLog:      log.Default(),
+	}))
 	health := http.NewServeMux()
 	for path, handler := range map[string]http.Handler{
 		healthzPath: s.checks(s.live), readyzPath: s.noted(s.checks(s.ready)),
@@ -52,12 +53,6 @@ func NewChecks() *Checks {
 		health.Handle(path+"/", handler) // for one check alone
 	}
 	s.health = health
-	return s
-}
-
-func emptySite() *Checks {
-	s := NewChecks()
-	s.ready["hub"] = func(*http.Request) error { return errEmpty }
 	return s
 }
 
@@ -114,24 +109,10 @@ func (s *Checks) AddReadyzCheck(name string, check healthz.Checker) error {
 func (s *Checks) AddMetricsServerExtraHandler(path string, handler http.Handler) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.extra[path] || path == metricsPath {
+	if s.extra[path] {
 		return fmt.Errorf("the metrics server has a handler for %s already", path)
 	}
 	s.metrics.Handle(path, handler)
 	s.extra[path] = true
 	return nil
-}
-
-// serveMetrics does nothing the second time.
-func (s *Checks) serveMetrics(g prometheus.Gatherer) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.extra[metricsPath] {
-		return
-	}
-	s.extra[metricsPath] = true
-	s.metrics.Handle(metricsPath, promhttp.HandlerFor(g, promhttp.HandlerOpts{
-		ErrorHandling: promhttp.ContinueOnError, // A metric that is wrong is left out; the others matter then.
-		ErrorLog:      log.Default(),
-	}))
 }

@@ -3,21 +3,15 @@
 /*
 Package serving serves the metrics and the health of a hub and, on loopback, its profiles.
 
+	checks := serving.NewChecks(metrics)
+	checks.AddReadyzCheck("caches", filled)
 	ports, err := serving.Listen(ctx, serving.Options{
-		Metrics: ":8080", Health: ":8081", Gatherer: g, Log: log,
-		Debug: "127.0.0.1:6060",
+		Metrics: ":8080", Health: ":8081", Debug: "127.0.0.1:6060", Checks: checks, Log: log,
 	})
 	defer ports.Close()
 
-	site := serving.NewSite()           // for each term
-	site.AddReadyzCheck("caches", filled)
-	ports.Show(site)
-	defer ports.Show(nil)
-
-The ports belong to the process, the Checks to a term of the hub: while the hub starts over after the loss of its lease,
-/healthz and /metrics respond, and the kubelet does not restart it. /readyz fails without a site. Checks and handlers
-may be added at any time. Neither page depends on remotes: a hub whose remotes are down is healthy. /healthz fails
-while a goroutine of the hub makes no progress (registry/liveness).
+The ports are open from the begin of the process to its end. Checks and handlers may be added at any time. Neither page depends on
+remotes: a hub whose remotes are down is healthy. /healthz fails while a goroutine of the hub makes no progress (registry/liveness).
 
 	/debug/pprof/   profiles, as net/http/pprof has them
 

@@ -12,11 +12,10 @@ import (
 	"net/http/pprof"
 	"net/netip"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/prometheus/client_golang/prometheus"
 )
 
 // Nowhere is the address of a server that is not wanted.
@@ -26,23 +25,17 @@ const Nowhere = "0"
 type Options struct {
 	// Metrics and Health are addresses as host:port, or Nowhere. Required.
 	Metrics, Health string
-	// Debug is the address of profiles, whatever the site. It must be a loopback address, or Nowhere. Default: Nowhere.
+	// Debug is the address of profiles. It must be a loopback address, or Nowhere. Default: Nowhere.
 	Debug string
-	// Gatherer has the metrics. Required.
-	Gatherer prometheus.Gatherer
-	Log      logr.Logger
+	// Checks has what is behind Metrics and Health. Required.
+	Checks *Checks
+	Log    logr.Logger
 }
 
 // Ports are the addresses of a process.
 type Ports struct {
-	servers  []*server
-	gatherer prometheus.Gatherer
-	shown    atomic.Pointer[Checks]
-}
-
-type server struct {
-	http *http.Server
-	done chan struct{} // closed when the server has ended
+	servers []*http.Server
+	serving sync.WaitGroup
 }
 
 const (
@@ -58,15 +51,12 @@ func Listen(ctx context.Context, o Options) (*Ports, error) {
 	if err != nil {
 		return nil, fmt.Errorf("serve profiles: %w", err)
 	}
-	p, profiles := &Ports{gatherer: o.Gatherer}, Profiles()
-	p.Show(nil)
+	p := &Ports{}
 	for _, one := range []struct {
 		what, address string
-		shown         func() http.Handler
+		handler       http.Handler
 	}{
-		{"metrics", o.Metrics, func() http.Handler { return p.shown.Load().metrics }},
-		{"health", o.Health, func() http.Handler { return p.shown.Load().health }},
-		{"profiles", debug, func() http.Handler { return profiles }},
+		{"metrics", o.Metrics, o.Checks.metrics}, {"health", o.Health, o.Checks.health}, {"profiles", debug, Profiles()},
 	} {
 		if one.address == Nowhere {
 			continue
@@ -76,42 +66,31 @@ func Listen(ctx context.Context, o Options) (*Ports, error) {
 			p.Close()
 			return nil, fmt.Errorf("serve %s: %w", one.what, err)
 		}
-		p.servers = append(p.servers, serve(listener, o.Log.WithValues("serves", one.what), one.shown))
+		p.serve(listener, o.Log.WithValues("serves", one.what), one.handler)
 	}
 	return p, nil
-}
-
-// Show serves a site in place of the one before; nil is none.
-func (p *Ports) Show(s *Checks) {
-	if s == nil {
-		s = emptySite()
-	}
-	s.serveMetrics(p.gatherer)
-	p.shown.Store(s)
 }
 
 // Close frees the addresses and cuts off the requests in progress.
 func (p *Ports) Close() {
 	for _, s := range p.servers {
-		_ = s.http.Close()
-		<-s.done
+		_ = s.Close()
 	}
+	p.serving.Wait()
 }
 
-func serve(listener net.Listener, log logr.Logger, shown func() http.Handler) *server {
-	s := &server{done: make(chan struct{}), http: &http.Server{
-		Handler:           http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { shown().ServeHTTP(w, r) }),
-		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+func (p *Ports) serve(listener net.Listener, log logr.Logger, handler http.Handler) {
+	s := &http.Server{
+		Handler: handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
 		ErrorLog: slog.NewLogLogger(logr.ToSlogHandler(log), slog.LevelError),
-	}}
+	}
+	p.servers = append(p.servers, s)
 	log.V(1).Info("Listening", "address", listener.Addr().String())
-	go func() {
-		defer close(s.done)
-		if err := s.http.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+	p.serving.Go(func() {
+		if err := s.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			log.Error(err, "A server ended by itself")
 		}
-	}()
-	return s
+	})
 }
 
 // loopback returns a loopback address, or Nowhere. There is no exception: a page for debugging has no other protection.

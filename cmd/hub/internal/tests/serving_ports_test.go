@@ -18,53 +18,38 @@ import (
 	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
-// The handlers behind the ports change from term to term; the ports stay open.
+// Checks and handlers may be added while the ports are open.
 func TestPorts(t *testing.T) {
 	t.Parallel()
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "of_the_process", Help: "x"}))
-	options := serving.Options{Metrics: fleettest.FreeAddress(t), Health: fleettest.FreeAddress(t), Gatherer: metrics}
+	checks := serving.NewChecks(metrics)
+	options := serving.Options{Metrics: fleettest.FreeAddress(t), Health: fleettest.FreeAddress(t), Checks: checks}
 	ports, err := serving.Listen(t.Context(), options)
 	must(t, err)
 	defer ports.Close()
 	m, h := "http://"+options.Metrics, "http://"+options.Health
-	empty := func() {
-		t.Helper()
-		expectPage(t, h+"/healthz", http.StatusOK, "ok")
-		expectPage(t, h+"/readyz", http.StatusInternalServerError, "[-]hub failed")
-		expectPage(t, m+"/metrics", http.StatusOK, "of_the_process")
-		expectPage(t, m+"/extra", http.StatusNotFound, "")
-	}
-	empty()
+	expectPage(t, h+"/healthz", http.StatusOK, "ok")
+	expectPage(t, h+"/readyz", http.StatusOK, "ok")
+	expectPage(t, m+"/metrics", http.StatusOK, "of_the_process")
+	expectPage(t, m+"/extra", http.StatusNotFound, "")
 
 	failing := errors.New("no database")
-	site := serving.NewChecks()
-	must(t, site.AddReadyzCheck("database", func(*http.Request) error { return failing }))
-	must(t, site.AddHealthzCheck("loop", func(*http.Request) error { return failing }))
-	must(t, site.AddMetricsServerExtraHandler("/extra", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	must(t, checks.AddReadyzCheck("database", func(*http.Request) error { return failing }))
+	must(t, checks.AddHealthzCheck("loop", func(*http.Request) error { return failing }))
+	must(t, checks.AddMetricsServerExtraHandler("/extra", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = fmt.Fprint(w, "more")
 	})))
 	for _, path := range []string{"/extra", "/metrics"} {
-		if err := site.AddMetricsServerExtraHandler(path, http.NotFoundHandler()); err == nil {
+		if err := checks.AddMetricsServerExtraHandler(path, http.NotFoundHandler()); err == nil {
 			t.Errorf("%s has two handlers", path)
 		}
 	}
-	ports.Show(site)
-	// Checks and handlers that are added later are served, too.
-	must(t, site.AddReadyzCheck("late", func(*http.Request) error { return failing }))
-	must(t, site.AddMetricsServerExtraHandler("/late", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = fmt.Fprint(w, "later")
-	})))
-	expectPage(t, h+"/readyz", http.StatusInternalServerError, "[-]late failed")
-	expectPage(t, h+"/readyz/late", http.StatusInternalServerError, "")
-	expectPage(t, m+"/late", http.StatusOK, "later")
+	expectPage(t, h+"/readyz/database", http.StatusInternalServerError, "")
 	expectPage(t, h+"/readyz", http.StatusInternalServerError, "[-]database failed")
 	expectPage(t, h+"/healthz", http.StatusInternalServerError, "[-]loop failed")
 	expectPage(t, h+"/healthz/ping", http.StatusOK, "ok")
 	expectPage(t, m+"/extra", http.StatusOK, "more")
-	ports.Show(nil)
-	empty()
-
 	testkit.ErrorIs(t, testkit.Err(serving.Listen(t.Context(), options)), syscall.EADDRINUSE, "Listen on an address in use")
 	options.Metrics = serving.Nowhere
 	testkit.ErrorIs(t, testkit.Err(serving.Listen(t.Context(), options)), syscall.EADDRINUSE, "Listen on an address in use")
@@ -73,14 +58,13 @@ func TestPorts(t *testing.T) {
 // Only /readyz?verbose shows notes, and they change no status.
 func TestSite_NoteReadyz(t *testing.T) {
 	t.Parallel()
-	options := serving.Options{Metrics: serving.Nowhere, Health: fleettest.FreeAddress(t), Gatherer: prometheus.NewRegistry()}
+	site := serving.NewChecks(prometheus.NewRegistry())
+	options := serving.Options{Metrics: serving.Nowhere, Health: fleettest.FreeAddress(t), Checks: site}
 	ports, err := serving.Listen(t.Context(), options)
 	must(t, err)
 	defer ports.Close()
-	site := serving.NewChecks()
 	must(t, site.AddReadyzCheck("caches", func(*http.Request) error { return nil }))
 	site.NoteReadyz(func() []string { return []string{"the hub part of module dns does not run"} })
-	ports.Show(site)
 	h := "http://" + options.Health
 	expectPage(t, h+"/readyz?verbose", http.StatusOK, "[!]the hub part of module dns does not run\n")
 	expectPage(t, h+"/readyz?verbose", http.StatusOK, "[+]caches ok")
