@@ -67,9 +67,9 @@ func (a *Agent) session(ctx context.Context, replica string, accepted func(repli
 	if err != nil {
 		return err
 	}
-	s := newServed(over, a, accepted)
+	s := &served{conn: inner(over), agent: a, accepted: accepted}
 	err = s.serve(ctx)
-	if s.isAccepted() {
+	if s.welcome.Load() {
 		return err
 	}
 	return explainTLS(err, key) // With TLS 1.3, the refusal of a key comes after the handshake.

@@ -50,16 +50,26 @@ func cleartext() *http.Protocols { // HTTP/2 without a TLS of its own: that is b
 
 // outer is a WebSocket as a connection of bytes. It ends with ctx.
 func outer(ctx context.Context, ws *websocket.Conn) net.Conn {
-	return &cutConn{Conn: websocket.NetConn(ctx, ws, websocket.MessageBinary), cut: ws.CloseNow}
+	return newCutConn(websocket.NetConn(ctx, ws, websocket.MessageBinary), ws.CloseNow)
 }
 
 // inner hides that it is TLS, since net/http would negotiate by itself, and ends without the last words of TLS, which could block.
-func inner(over *tls.Conn) *cutConn { return &cutConn{Conn: over, cut: over.NetConn().Close} }
+func inner(over *tls.Conn) *cutConn { return newCutConn(over, over.NetConn().Close) }
 
 type cutConn struct {
 	net.Conn
 	cut    func() error
+	closed chan struct{}
 	failed atomic.Pointer[error] // the first error of Read
+}
+
+func newCutConn(conn net.Conn, cut func() error) *cutConn {
+	c := &cutConn{Conn: conn, closed: make(chan struct{})}
+	c.cut = sync.OnceValue(func() error {
+		defer close(c.closed)
+		return cut()
+	})
+	return c
 }
 
 func (c *cutConn) Read(p []byte) (int, error) {

@@ -44,7 +44,6 @@ type Hub struct {
 	o        HubOptions
 	limits   limits
 	attempts *prometheus.CounterVec
-	agents   prometheus.GaugeFunc
 	clients  *http.Transport
 	life     context.Context //nolint:containedctx // It ends with Close.
 	end      context.CancelFunc
@@ -76,9 +75,6 @@ func NewHub(ctx context.Context, o HubOptions) *Hub {
 		o.Changed = func(string) {}
 	}
 	h := &Hub{o: o, attempts: newAttempts(), clients: newClients(), sessions: map[string]*session{}, gone: map[string]time.Time{}}
-	h.agents = prometheus.NewGaugeFunc(
-		prometheus.GaugeOpts{Name: "clusterfx_tunnel_agents", Help: "Agents that are connected to this replica."},
-		func() float64 { return float64(h.Agents()) })
 	h.life, h.end = context.WithCancel(context.WithoutCancel(ctx))
 	return h
 }
@@ -260,7 +256,7 @@ func (h *Hub) watch(s *session) {
 		case <-h.life.Done():
 			s.close()
 			return
-		case <-s.ended:
+		case <-s.over.closed:
 			h.forget(s)
 			h.o.Log.Info("An agent is no longer connected", "cluster", s.remote, "key", s.state.Key)
 			return
@@ -329,16 +325,11 @@ func newAttempts() *prometheus.CounterVec {
 
 func (h *Hub) count(result string) { h.attempts.WithLabelValues(result).Inc() }
 
-// Describe is of a prometheus.Collector.
-func (h *Hub) Describe(out chan<- *prometheus.Desc) {
-	h.attempts.Describe(out)
-	h.agents.Describe(out)
-}
-
-// Collect is of a prometheus.Collector.
-func (h *Hub) Collect(out chan<- prometheus.Metric) {
-	h.attempts.Collect(out)
-	h.agents.Collect(out)
+// RegisterMetrics registers the metrics of the hub.
+func (h *Hub) RegisterMetrics(to prometheus.Registerer) error {
+	return errors.Join(to.Register(h.attempts), to.Register(prometheus.NewGaugeFunc(
+		prometheus.GaugeOpts{Name: "clusterfx_tunnel_agents", Help: "Agents that are connected to this replica."},
+		func() float64 { return float64(h.Agents()) })))
 }
 
 // Agents returns how many agents are connected here.

@@ -65,12 +65,9 @@ func keyOf(private ed25519.PrivateKey) (Key, error) {
 }
 
 // PEM returns the private key.
-func (k Key) PEM() ([]byte, error) {
-	der, err := x509.MarshalPKCS8PrivateKey(k.certificate.PrivateKey)
-	if err != nil {
-		return nil, fmt.Errorf("encode a key: %w", err)
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: typePrivateKey, Bytes: der}), nil
+func (k Key) PEM() []byte {
+	der, _ := x509.MarshalPKCS8PrivateKey(k.certificate.PrivateKey) // An Ed25519 key has that form.
+	return pem.EncodeToMemory(&pem.Block{Type: typePrivateKey, Bytes: der})
 }
 
 // Fingerprint names the public key: sha256 and 64 hexadecimal digits. It is no secret.

@@ -34,11 +34,8 @@ func NewLocal(ctx context.Context) (l *Local, hubKey []byte, err error) {
 	if l.key, err = NewKey(); err != nil {
 		return nil, nil, err
 	}
-	if hubKey, err = l.key.PEM(); err != nil {
-		return nil, nil, err
-	}
 	l.life, l.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	return l, hubKey, nil
+	return l, l.key.PEM(), nil
 }
 
 // Run runs the agent of a remote until Close, unless it runs already, and returns the fingerprint of its key. The agent connects to an

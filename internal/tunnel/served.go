@@ -4,7 +4,6 @@ package tunnel
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"io"
 	"log/slog"
@@ -24,18 +23,9 @@ type served struct {
 	conn  *cutConn
 	agent *Agent
 
-	taken    atomic.Bool
-	welcome  chan struct{} // closed when the hub has accepted the agent
 	accepted func(replicas []string)
-	opened   func()
-	second   atomic.Bool
-	ended    chan struct{} // closed when the connection has ended
-}
 
-func newServed(over *tls.Conn, a *Agent, accepted func(replicas []string)) *served {
-	s := &served{conn: inner(over), agent: a, accepted: accepted, ended: make(chan struct{}), welcome: make(chan struct{})}
-	s.opened = sync.OnceFunc(func() { close(s.welcome) })
-	return s
+	taken, welcome, second atomic.Bool // whether Accept has returned conn, the hub has accepted the agent, or has another one
 }
 
 var (
@@ -43,27 +33,17 @@ var (
 	errSilent = errors.New("the hub has not accepted the agent in time")
 )
 
-func (s *served) isAccepted() bool {
-	select {
-	case <-s.welcome:
-		return true
-	default:
-		return false
-	}
-}
-
 // serve lasts as long as the connection, and at most until ctx ends, and waits for the streams. The error says why it has ended.
 func (s *served) serve(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	late := time.AfterFunc(handshakeTimeout, func() {
-		if !s.isAccepted() {
+		if !s.welcome.Load() {
 			cancel(errSilent)
 		}
 	})
 	defer late.Stop()
 	var streams sync.WaitGroup
-	over := sync.OnceFunc(func() { close(s.ended) })
 	server := &http.Server{
 		Protocols: cleartext(), HTTP2: http2(), ReadHeaderTimeout: headerTimeout, MaxHeaderBytes: maxHeaderBytes,
 		ErrorLog: slog.NewLogLogger(logr.ToSlogHandler(s.agent.Log), slog.LevelDebug),
@@ -72,11 +52,6 @@ func (s *served) serve(ctx context.Context) error {
 			defer streams.Done()
 			s.handle(w, r)
 		}),
-		ConnState: func(_ net.Conn, state http.ConnState) {
-			if state == http.StateClosed {
-				over()
-			}
-		},
 	}
 	defer context.AfterFunc(ctx, func() { _ = s.conn.Close() })()
 	_ = server.Serve(s)
@@ -102,7 +77,7 @@ func (s *served) handle(w http.ResponseWriter, r *http.Request) {
 		return
 	case r.URL.Path == welcomePath:
 		s.accepted(strings.Split(r.Header.Get(headerReplicas), " "))
-		s.opened()
+		s.welcome.Store(true)
 	case r.URL.Path == secondPath:
 		s.second.Store(true)
 	default:
@@ -113,10 +88,10 @@ func (s *served) handle(w http.ResponseWriter, r *http.Request) {
 
 // Accept is of a net.Listener with this connection alone.
 func (s *served) Accept() (net.Conn, error) {
-	if conn := s.conn; s.taken.CompareAndSwap(false, true) {
-		return conn, nil
+	if s.taken.CompareAndSwap(false, true) {
+		return s.conn, nil
 	}
-	<-s.ended
+	<-s.conn.closed
 	return nil, net.ErrClosed
 }
 

@@ -29,9 +29,8 @@ type session struct {
 	remote  string
 	state   State
 	conn    *http.ClientConn
+	over    *cutConn
 	streams atomic.Int32
-	ended   chan struct{} // closed when the connection has ended
-	end     func()
 }
 
 type connKey struct{}
@@ -53,27 +52,21 @@ func newSession(ctx context.Context, clients *http.Transport, over *tls.Conn, re
 	if err != nil {
 		return nil, fmt.Errorf("speak HTTP/2 with the agent: %w", err)
 	}
-	s := &session{remote: remote, conn: client, ended: make(chan struct{})}
-	s.end = sync.OnceFunc(func() {
-		_ = conn.Close()
-		close(s.ended)
-	})
 	client.SetStateHook(func(c *http.ClientConn) {
 		if c.Err() != nil {
-			s.end()
+			_ = conn.Close()
 		}
 	})
-	return s, nil
+	return &session{remote: remote, conn: client, over: conn}, nil
 }
 
 func (s *session) close() {
-	_ = s.conn.Close()
-	s.end()
+	_, _ = s.conn.Close(), s.over.Close()
 }
 
 func (s *session) isOver() bool {
 	select {
-	case <-s.ended:
+	case <-s.over.closed:
 		return true
 	default:
 		return false

@@ -26,8 +26,7 @@ import (
 func TestKey(t *testing.T) {
 	t.Parallel()
 	key := newKey(t)
-	text, err := key.PEM()
-	must(t, err)
+	text := key.PEM()
 	again, err := ParseKey(text)
 	must(t, err)
 	if again.Fingerprint() != key.Fingerprint() || !IsFingerprint(key.Fingerprint()) {
@@ -175,8 +174,8 @@ func TestHub_refusesOtherHandshakes(t *testing.T) {
 		over := tls.Client(recorded, second.config([]string{protocol}, func(string) error { return nil }))
 		must(t, over.HandshakeContext(t.Context()))
 		ctx, cancel := context.WithCancel(t.Context())
-		served := newServed(over, s.agent(second), func([]string) { cancel() })
-		if err := served.serve(ctx); !served.isAccepted() {
+		served := &served{conn: inner(over), agent: s.agent(second), accepted: func([]string) { cancel() }}
+		if err := served.serve(ctx); !served.welcome.Load() {
 			t.Fatalf("the good handshake failed: %v", err)
 		}
 		s.waitConnected("other", false)

@@ -206,10 +206,8 @@ func TestRegister_ExportAndAccept(t *testing.T) {
 	// The Job makes the key.
 	key, err := tunnel.NewKey()
 	must(t, err)
-	text, err := key.PEM()
-	must(t, err)
 	must(t, inRemote.Create(t.Context(), &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "clusterfx-agent", Name: "clusterfx-agent-key"}, Data: map[string][]byte{"key.pem": text},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "clusterfx-agent", Name: "clusterfx-agent-key"}, Data: map[string][]byte{"key.pem": key.PEM()},
 	}))
 	newKubelet(t, remote)
 	h.expectReady("edge", metav1.ConditionFalse)

@@ -96,11 +96,11 @@ func (f *agentFlags) run(ctx context.Context, p Program) error {
 }
 
 func printKey(p Program) error {
-	key, text, err := enroll.NewKey()
+	key, err := tunnel.NewKey()
 	if err != nil {
 		return err
 	}
-	if _, err := p.Stdout.Write(text); err != nil {
+	if _, err := p.Stdout.Write(key.PEM()); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintln(p.Stderr, key.Fingerprint())

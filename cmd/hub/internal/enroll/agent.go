@@ -39,7 +39,6 @@ type Agent struct {
 const AgentNamespace = "clusterfx-agent"
 
 const (
-	agentName       = "clusterfx-agent"
 	agentKeySecret  = "clusterfx-agent-key"
 	agentKeyFile    = "key.pem"
 	annotationAgent = "clusterfx.dev/agent-namespace" // on the Secret in the hub
@@ -147,10 +146,10 @@ func apply(ctx context.Context, remote *access.Cluster, objects []client.Object)
 }
 
 // replaceKey gives the agent in the remote another key, which it uses when its Pod has it: after a minute or two.
-func (a *Agent) replaceKey(ctx context.Context, remote *access.Cluster, text []byte) error {
+func (a *Agent) replaceKey(ctx context.Context, remote *access.Cluster, key tunnel.Key) error {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: a.Namespace, Name: agentKeySecret}}
 	before := secret.DeepCopy()
-	secret.Data = map[string][]byte{agentKeyFile: text}
+	secret.Data = map[string][]byte{agentKeyFile: key.PEM()}
 	return remote.Explain(wrap("replace the key in "+nameOf(secret), remote.Patch(ctx, secret, client.MergeFrom(before), fieldOwner)))
 }
 
@@ -166,11 +165,11 @@ func (a *Agent) keyIn(ctx context.Context, remote *access.Cluster, owner string)
 
 // makeKey creates a Secret with a new key, or reads the key of the one that exists.
 func makeKey(ctx context.Context, c client.Client, secret *corev1.Secret, file string) (fingerprint string, err error) {
-	key, text, err := NewKey()
+	key, err := tunnel.NewKey()
 	if err != nil {
 		return "", err
 	}
-	secret.Data = map[string][]byte{file: text}
+	secret.Data = map[string][]byte{file: key.PEM()}
 	err = c.Create(ctx, secret, fieldOwner)
 	if err == nil {
 		return key.Fingerprint(), nil
@@ -185,16 +184,6 @@ func makeKey(ctx context.Context, c client.Client, secret *corev1.Secret, file s
 		return "", fmt.Errorf("read %s: %w", nameOf(secret), err)
 	}
 	return key.Fingerprint(), nil
-}
-
-// NewKey returns the key of an agent or of a hub, also as PEM.
-func NewKey() (tunnel.Key, []byte, error) {
-	key, err := tunnel.NewKey()
-	if err != nil {
-		return key, nil, err
-	}
-	text, err := key.PEM()
-	return key, text, err
 }
 
 const podNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"

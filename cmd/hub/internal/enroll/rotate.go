@@ -15,6 +15,7 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
+	"github.com/clusterfx/clusterfx/internal/tunnel"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
@@ -113,7 +114,7 @@ func (r *Rotation) rotateAgent(ctx context.Context, a *Agent) error {
 	}
 	next, inUse := current, r.cluster.Status.Tunnel.KeyFingerprint
 	if inUse == current || inUse == "" {
-		key, text, err := NewKey()
+		key, err := tunnel.NewKey()
 		if err != nil {
 			return err
 		}
@@ -121,7 +122,7 @@ func (r *Rotation) rotateAgent(ctx context.Context, a *Agent) error {
 		if err := r.acceptKeys(ctx, &r.cluster, current, next); err != nil {
 			return err
 		}
-		if err := a.replaceKey(ctx, r.Remote, text); err != nil {
+		if err := a.replaceKey(ctx, r.Remote, key); err != nil {
 			return err
 		}
 		r.Terminal.Done("the agent has a new key, and the hub accepts both")

@@ -136,7 +136,7 @@ func (t *tunnels) attach(mgr ctrl.Manager, metrics prometheus.Registerer) error 
 	if err != nil {
 		return fmt.Errorf("index the keys of agents: %w", err)
 	}
-	if err := metrics.Register(t.hub); err != nil {
+	if err := t.hub.RegisterMetrics(metrics); err != nil {
 		return fmt.Errorf("register the metrics of tunnels: %w", err)
 	}
 	return mgr.Add(manager.RunnableFunc(func(context.Context) error {
