@@ -8,7 +8,6 @@ not run with -short. CLUSTERFX_SEED repeats its random choices.
 	the process ends before and after each of its writes          TestModel/every_write
 	three writers, outages of both sides, 50 ends at random       TestModel/random
 	no write to an object without marks, from the audit log       TestModel
-	a chain of two pairs through two clusters                     TestModel/nested_tenants
 
 A pair runs in the test's process, with clients whose transport ends it: each later request fails. A witness has each
 state of the objects in the downstream namespace, and the audit log each write with the resourceVersion that it

@@ -18,7 +18,6 @@ func TestModel(t *testing.T) {
 		t.Helper()
 		return newWorld(t, all, id)
 	}
-	t.Run("nested tenants", func(t *testing.T) { nestedTenants(t, all) })
 	t.Run("every write", func(t *testing.T) { everyWrite(t, begin) })
 	t.Run("random", func(t *testing.T) { random(t, begin(t, "r")) })
 }

@@ -124,12 +124,11 @@ func (b *bodies) of(id string) []byte {
 // setting describes a pair; all processes of the pair have it in common.
 type setting struct {
 	up, down   *rest.Config // without limits, perhaps through proxies
-	namespaces []string     // upstream; empty for all
-	target     string       // downstream; empty for all
+	namespaces []string     // upstream
+	target     string       // downstream
 	oneToOne   bool
 	identity   syncer.Identity
 	bodies     *bodies
-	register   func(p *syncer.Pair) error
 }
 
 // agent returns the beginning of the user agent of the pair.
@@ -163,7 +162,7 @@ func (s *setting) begin(t testing.TB, end moment) *process {
 		Identity: s.identity, OneToOne: s.oneToOne,
 	})
 	must(t, err)
-	must(t, s.register(pair))
+	must(t, configMaps(pair))
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	p.cancel = cancel
 	go func() { p.done <- manager.Start(ctx) }()
@@ -171,14 +170,9 @@ func (s *setting) begin(t testing.TB, end moment) *process {
 	return p
 }
 
-func only(namespaces ...string) (o cache.Options) {
+func only(namespaces ...string) cache.Options {
+	o := cache.Options{DefaultNamespaces: map[string]cache.Config{}}
 	for _, name := range namespaces {
-		if name == "" {
-			continue
-		}
-		if o.DefaultNamespaces == nil {
-			o.DefaultNamespaces = map[string]cache.Config{}
-		}
 		o.DefaultNamespaces[name] = cache.Config{}
 	}
 	return o

@@ -41,20 +41,14 @@ const (
 )
 
 // newWorld makes the namespaces of a world. The names of the namespaces upstream are such that "a" in one of them and "a-x-id"
-// in the other one have the same name downstream in the scheme of vcluster.
+// in the other one have the same name downstream in the scheme of vcluster. The pair copies ConfigMaps.
 func newWorld(t testing.TB, all []*fleet.Cluster, id string) *world {
 	t.Helper()
-	return newWorldOf(t, all, setting{
+	w := &world{t: t, downstream: all[below], setting: setting{
 		namespaces: []string{id + "-x-q" + id, "q" + id}, target: "t" + id, oneToOne: true, identity: syncer.Identity{Tenant: id},
-	})
-}
-
-// newWorldOf makes the namespaces of a setting. The pair copies ConfigMaps.
-func newWorldOf(t testing.TB, all []*fleet.Cluster, s setting) *world {
-	t.Helper()
-	w := &world{t: t, downstream: all[below], setting: s}
+		bodies: &bodies{all: map[string][]byte{}},
+	}}
 	w.identity.TargetNamespace = w.target
-	w.bodies, w.register = &bodies{all: map[string][]byte{}}, configMaps
 	for i, c := range all {
 		w.people[i] = fleettest.Client(t, c)
 		w.network[i] = fleettest.Proxy(t, c.Server())
