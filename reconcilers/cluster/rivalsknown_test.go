@@ -3,11 +3,16 @@
 package cluster
 
 import (
+	"slices"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -43,4 +48,44 @@ func TestRivals_AreKnown(t *testing.T) {
 			t.Errorf("%s: known is %t, want %t; rival %q, error %v", what, isKnown, tc.want, rival, err)
 		}
 	}
+}
+
+// The Clusters of an identity are reconciled when one of them gets or loses it.
+func TestRivals_Change(t *testing.T) {
+	t.Parallel()
+	var r rivals
+	changed := r.changed()
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]())
+	t.Cleanup(queue.ShutDown)
+	of := func(name, id string) *hubv1.Cluster {
+		return &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{hubv1.AnnotationID: id}}}
+	}
+	expect := func(what string, want ...string) {
+		t.Helper()
+		var names []string
+		for queue.Len() > 0 {
+			one, _ := queue.Get()
+			queue.Done(one)
+			names = append(names, one.Name)
+		}
+		slices.Sort(names)
+		testkit.Equal(t, names, want, what)
+	}
+	update := func(before, after string) {
+		changed.Update(t.Context(), event.UpdateEvent{ObjectOld: of("b", before), ObjectNew: of("b", after)}, queue)
+	}
+	changed.Create(t.Context(), event.CreateEvent{Object: of("a", "one")}, queue)
+	expect("the first one", "a")
+	changed.Create(t.Context(), event.CreateEvent{Object: of("b", "")}, queue)
+	expect("one without an identity")
+	update("", "one")
+	expect("it gets the identity of another one", "a", "b")
+	update("one", "one")
+	expect("it keeps it")
+	update("one", "two")
+	expect("it is another cluster", "a", "b")
+	update("two", "one")
+	expect("it is the same cluster again", "a", "b")
+	changed.Delete(t.Context(), event.DeleteEvent{Object: of("b", "one")}, queue)
+	expect("it is gone", "a")
 }
