@@ -30,6 +30,9 @@ type mutant struct {
 	Run     string `json:"run"`
 }
 
+// isSlow: its test does not run with -short.
+func (m *mutant) isSlow() bool { return m.list == "slow" }
+
 func (m *mutant) String() string { return m.list + ": " + m.Breaks }
 
 //go:embed lists/*.yaml

@@ -17,7 +17,8 @@ import (
 const root = "../.."
 
 // Every mutant can be tried: the text that it replaces occurs once, the result is Go syntax, and its package has tests
-// with the names that it gives. Whether the tests catch the mutant takes too long to check here.
+// with the names that it gives, fast ones but for the list slow. Whether the tests catch the mutant takes too long to
+// check here.
 func TestLists_Apply(t *testing.T) {
 	t.Parallel()
 	all, err := readLists()
@@ -27,7 +28,7 @@ func TestLists_Apply(t *testing.T) {
 	if len(all) < 45 {
 		t.Errorf("got %d mutants, want at least 45", len(all))
 	}
-	tests, seen := map[string][]string{}, map[string]bool{}
+	seen := map[string]bool{}
 	for _, m := range all {
 		if m.Breaks == "" || seen[m.Breaks] {
 			t.Errorf("%s: the description of the mutant is empty or not unique", &m)
@@ -41,19 +42,16 @@ func TestLists_Apply(t *testing.T) {
 		if _, err := parser.ParseFile(token.NewFileSet(), m.File, text, parser.SkipObjectResolution); err != nil {
 			t.Errorf("%s: %v", &m, err)
 		}
-		if tests[m.Package] == nil {
-			tests[m.Package] = testsOf(t, m.Package)
-		}
 		name, _, _ := strings.Cut(m.Run, "/") // A subtest follows.
 		run, err := regexp.Compile(name)
-		if err != nil || !slices.ContainsFunc(tests[m.Package], run.MatchString) {
-			t.Errorf("%s: no test of %s that runs with -short matches %s (%v)", &m, m.Package, m.Run, err)
+		if err != nil || !slices.ContainsFunc(testsOf(t, m.Package, m.isSlow()), run.MatchString) {
+			t.Errorf("%s: no test of %s with slow=%t matches %s (%v)", &m, m.Package, m.isSlow(), m.Run, err)
 		}
 	}
 }
 
-// testsOf returns the names of the tests of a package that run with -short.
-func testsOf(t *testing.T, pkg string) []string {
+// testsOf returns the names of the tests of a package that run with -short, or of those that do not.
+func testsOf(t *testing.T, pkg string, slow bool) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(root, pkg, "*_test.go"))
 	if err != nil || len(files) == 0 {
@@ -67,7 +65,7 @@ func testsOf(t *testing.T, pkg string) []string {
 		}
 		pattern := regexp.MustCompile(`(?m)^func (Test\w+)\(t \*testing\.T\) {\n(?:\tt\.Parallel\(\)\n)?(\tfleettest\.Slow\()?`)
 		for _, found := range pattern.FindAllSubmatch(text, -1) {
-			if len(found[2]) == 0 {
+			if slow == (len(found[2]) > 0) {
 				names = append(names, string(found[1]))
 			}
 		}

@@ -4,13 +4,12 @@
 // that only the compiler sees, and runs the tests that must fail then. A mutant that no test catches survives, and its
 // defect is not tested.
 //
-// The mutants are in four lists, for what would cost users most: the gate, the fence, the identity of clusters, and the addresses
-// and rights of credentials.
+// Four lists are about what would cost users most: the gate, the fence, the identity of clusters, and the addresses and rights
+// of credentials. Their tests run with -short, as make test runs them. The list slow has what only the suites in e2e show:
+// each of its mutants survives the tests with -short of the package that it changes.
 //
 //	mutants              # all of them
 //	mutants gate fence   # the mutants of two lists, or with these words in their description
-//
-// The tests run with -short, as make test runs them.
 //
 // The flag -parallel is the number of concurrent mutants; tests wait more than they compute. It runs in the root of the
 // module. It exits with 1 if a mutant survives, or if a mutant cannot be tried: because the text that it replaces does

@@ -28,8 +28,8 @@ type runner struct {
 
 // A mutant that makes its tests hang is caught.
 const (
-	testTimeout   = 5 * time.Minute
-	healthTimeout = 30 * time.Minute // of the tests of all mutants of a package
+	fastTimeout = 5 * time.Minute
+	slowTimeout = 30 * time.Minute // of a slow test, and of the tests of all mutants of a package
 )
 
 var errUnhealthy = errors.New("its tests fail without it, or do not compile")
@@ -120,7 +120,7 @@ func (r *runner) checkHealth(ctx context.Context, binary string, group []*mutant
 	}
 	slices.Sort(runs)
 	all := mutant{list: group[0].list, Package: group[0].Package, Run: strings.Join(slices.Compact(runs), "|")}
-	output, passed, err := r.test(ctx, binary, &all, "-test.timeout", healthTimeout.String())
+	output, passed, err := r.test(ctx, binary, &all, "-test.timeout", slowTimeout.String())
 	switch {
 	case err != nil:
 		return none, err
@@ -153,7 +153,11 @@ func (r *runner) run(ctx context.Context, m *mutant) (by string, err error) {
 			return "", err
 		}
 	}
-	output, passed, err := r.test(ctx, binary, m, "-test.failfast", "-test.timeout", testTimeout.String())
+	timeout := fastTimeout
+	if m.isSlow() {
+		timeout = slowTimeout
+	}
+	output, passed, err := r.test(ctx, binary, m, "-test.failfast", "-test.timeout", timeout.String())
 	if err != nil || passed {
 		return "", err
 	}
@@ -213,7 +217,8 @@ func (r *runner) compile(ctx context.Context, dir, pkg string, flags ...string) 
 }
 
 func (r *runner) test(ctx context.Context, binary string, m *mutant, flags ...string) (output []byte, passed bool, err error) {
-	command := exec.CommandContext(ctx, binary, append([]string{"-test.v", "-test.short", "-test.run", m.Run}, flags...)...)
+	flags = append(flags, "-test.v", "-test.run", m.Run, fmt.Sprintf("-test.short=%t", !m.isSlow()))
+	command := exec.CommandContext(ctx, binary, flags...)
 	command.Dir = filepath.Join(r.root, m.Package)
 	if m.binary != "" {
 		command.Env = append(os.Environ(), choice+"="+m.name())
