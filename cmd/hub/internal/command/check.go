@@ -275,21 +275,12 @@ func (f *checkFlags) print(report diagnose.Report) error {
 	if !f.format.Tabular() {
 		return output.PrintData(t.Out, f.format, report)
 	}
+	marks := map[diagnose.Level]output.Mark{diagnose.OK: output.OK, diagnose.Warning: output.Warning, diagnose.Failure: output.Failure}
 	for _, finding := range report {
 		line := fmt.Sprintf("%-15s %s", finding.Check, access.WithAdvice(finding.Text, finding.Advice))
-		if err := t.Print("%s", t.Marked(markOf(finding.Level), line)); err != nil {
+		if err := t.Print("%s", t.Marked(marks[finding.Level], line)); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func markOf(level diagnose.Level) output.Mark {
-	switch level {
-	case diagnose.OK:
-		return output.OK
-	case diagnose.Warning:
-		return output.Warning
-	}
-	return output.Failure
 }

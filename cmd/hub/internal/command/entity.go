@@ -3,6 +3,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -207,21 +208,12 @@ var errNoNATS = errors.New("no NATS server is known: name it with --nats-url")
 
 func (s *natsSession) connect(ctx context.Context) (jetstream.JetStream, error) {
 	o := s.nats
-	if o.URL == "" {
-		o.URL = os.Getenv(natsURL)
-	}
-	if o.URL == "" {
-		o.URL = s.hub.Dev().NATS
-	}
-	if o.URL == "" {
+	if o.URL = cmp.Or(o.URL, os.Getenv(natsURL), s.hub.Dev().NATS); o.URL == "" {
 		found, err := s.installedNATS(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("%w, or: %w", errNoNATS, err)
 		}
-		o.URL = found.URL
-		if o.Domain == "" {
-			o.Domain = found.Domain
-		}
+		o.URL, o.Domain = found.URL, cmp.Or(o.Domain, found.Domain)
 	}
 	if o.URL == "" {
 		return nil, errNoNATS
@@ -232,12 +224,6 @@ func (s *natsSession) connect(ctx context.Context) (jetstream.JetStream, error) 
 	}
 	s.conn = conn
 	return js, nil
-}
-
-func (s *natsSession) close() {
-	if s.conn != nil {
-		s.conn.Close()
-	}
 }
 
 func (s *natsSession) installedNATS(ctx context.Context) (natshub.Options, error) {
@@ -259,7 +245,7 @@ func (s *natsSession) run(ctx context.Context, f func(ctx context.Context, js je
 	if err != nil {
 		return err
 	}
-	defer s.close()
+	defer s.conn.Close()
 	return f(ctx, js)
 }
 

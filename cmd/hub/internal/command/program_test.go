@@ -65,3 +65,22 @@ func TestExecute_Version(t *testing.T) {
 		t.Errorf("exit code %d, output %q", code, out.String())
 	}
 }
+
+// A shell completes the flags that take one of some words, and gets a script for that.
+func TestExecute_Completes(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"__complete install --dry-run=":   "none\nclient\nserver\n",
+		"__complete rotate --token-type=": "request\nsecret\n",
+		"__complete get modules -o=":      "json\nyaml\nwide\n",
+		"__complete graph --output=":      "dot\nmermaid\n",
+		"completion bash":                 "# bash completion",
+	} {
+		var stdout bytes.Buffer
+		p := Program{Args: append([]string{"/bin/hub"}, strings.Fields(args)...), Stdout: &stdout, Stderr: io.Discard}
+		testkit.Equal(t, Execute(t.Context(), p), 0, "exit code of", args)
+		if got := stdout.String(); !strings.HasPrefix(got, want) {
+			t.Errorf("%s prints %.200q, want %q", args, got, want)
+		}
+	}
+}

@@ -267,16 +267,8 @@ func (f *registerFlags) print(r *enroll.Registration) error {
 // printYAML says of the objects where they belong.
 func (f *registerFlags) printYAML(remote, hub []client.Object) error {
 	t := f.session.terminal
-	if err := t.Print("# In the remote:"); err != nil {
-		return err
-	}
-	if err := output.PrintObjects(t.Out, output.YAML, remote); err != nil {
-		return err
-	}
-	if err := t.Print("# In the hub:"); err != nil {
-		return err
-	}
-	return output.PrintObjects(t.Out, output.YAML, hub)
+	return errors.Join(t.Print("# In the remote:"), output.PrintObjects(t.Out, output.YAML, remote),
+		t.Print("# In the hub:"), output.PrintObjects(t.Out, output.YAML, hub))
 }
 
 const deregisterExample = `  # Undo a registration

@@ -3,6 +3,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -295,15 +296,11 @@ func (t Target) network(ctx context.Context, r *Report) bool {
 		r.warn(checkAddress, "", "the hub reaches %s through a proxy, so the proxy resolves its address", t.Endpoint.Server)
 		return true
 	}
-	port := server.Port()
-	if port == "" {
-		port = "443"
-	}
 	addrs, ok := t.lookUp(ctx, server.Hostname(), r)
 	if !ok {
 		return false
 	}
-	connection, ok := dial(ctx, addrs, port, r)
+	connection, ok := dial(ctx, addrs, cmp.Or(server.Port(), "443"), r)
 	if !ok {
 		return false
 	}
@@ -349,10 +346,7 @@ func dial(ctx context.Context, addrs []netip.Addr, port string, r *Report) (net.
 }
 
 func (t Target) handshake(ctx context.Context, connection net.Conn, host string, r *Report) bool {
-	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.Endpoint.TLSServerName}
-	if config.ServerName == "" {
-		config.ServerName = host
-	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: cmp.Or(t.Endpoint.TLSServerName, host)}
 	if len(t.Endpoint.CAData) > 0 {
 		config.RootCAs = x509.NewCertPool()
 		config.RootCAs.AppendCertsFromPEM(t.Endpoint.CAData)

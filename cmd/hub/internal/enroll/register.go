@@ -81,9 +81,7 @@ func (r *Registration) Prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if r.Account.Name == "" {
-		r.Account.Name = accountName(r.Name)
-	}
+	r.Account.Name = cmp.Or(r.Account.Name, accountName(r.Name))
 	r.Account.Owner = ownerOf(hubID, r.Name)
 	r.Account.Renews, r.Account.Aggregates = r.Token == Requested, true
 	if r.Rehearsal {

@@ -34,11 +34,11 @@ const AppsNamespaceHelp = "With --impersonate-apps, the namespace of the Service
 
 // Flags are the flags of the command run.
 type Flags struct {
-	connection connection
-	Options    process.Options
-	log        logging.Options
-	file       string
-	set        *pflag.FlagSet
+	kubeconfig, context string
+	Options             process.Options
+	log                 logging.Options
+	file                string
+	set                 *pflag.FlagSet
 	// configuration may be nil.
 	configuration *configurationFile
 }
@@ -50,7 +50,9 @@ func Bind(set *pflag.FlagSet, modules []registry.Module) *Flags {
 	f.Options.Registry.Metrics = ctrlmetrics.Registry
 	set.StringVar(&f.file, ConfigFlag, "",
 		"File of kind "+Kind+" with flags and the configuration of modules. Default: none")
-	f.connection.bind(set)
+	set.StringVar(&f.kubeconfig, "kubeconfig", "", "Path of a kubeconfig for the hub's cluster. "+
+		"Default: $KUBECONFIG, else the service account if the hub runs in a Pod, else ~/.kube/config")
+	set.StringVar(&f.context, "context", "", "Context of the kubeconfig to use. Default: its current context")
 	f.bindHub()
 	f.bindReplicas()
 	f.bindPolicy()
@@ -205,7 +207,7 @@ func (f *Flags) Complete(w io.Writer) (process.Options, error) {
 	o := f.Options
 	var err error
 	o.Log = logging.New(w, f.log)
-	if o.Config, err = f.connection.load(); err != nil {
+	if o.Config, err = f.loadConnection(); err != nil {
 		return o, err
 	}
 	o.Config.UserAgent = fmt.Sprintf("clusterfx/%s (%s)", o.Registry.Replica, project.Version())
@@ -280,20 +282,10 @@ func (f *Flags) File() string { return f.file }
 // LogLevel returns how much to log.
 func (f *Flags) LogLevel() string { return f.log.Level }
 
-type connection struct {
-	kubeconfig, context string
-}
-
-func (c *connection) bind(fs *pflag.FlagSet) {
-	fs.StringVar(&c.kubeconfig, "kubeconfig", "", "Path of a kubeconfig for the hub's cluster. "+
-		"Default: $KUBECONFIG, else the service account if the hub runs in a Pod, else ~/.kube/config")
-	fs.StringVar(&c.context, "context", "", "Context of the kubeconfig to use. Default: its current context")
-}
-
-// load follows controller-runtime's rules: the flag, the environment, the service account, the home directory. Its own
+// loadConnection follows controller-runtime's rules: the flag, the environment, the service account, the home directory. Its own
 // code keeps the flag in a global variable. The rate is not limited here: the API server does it better.
-func (c *connection) load() (*rest.Config, error) {
-	config, err := c.find()
+func (f *Flags) loadConnection() (*rest.Config, error) {
+	config, err := f.findConnection()
 	if err != nil {
 		return nil, fmt.Errorf("find the hub's cluster: %w; say which it is with --kubeconfig and --context, %s", access.Brief(err), project.Dev)
 	}
@@ -303,13 +295,13 @@ func (c *connection) load() (*rest.Config, error) {
 	return config, nil
 }
 
-func (c *connection) find() (*rest.Config, error) {
-	if c.kubeconfig == "" && os.Getenv(clientcmd.RecommendedConfigPathEnvVar) == "" {
+func (f *Flags) findConnection() (*rest.Config, error) {
+	if f.kubeconfig == "" && os.Getenv(clientcmd.RecommendedConfigPathEnvVar) == "" {
 		if config, err := rest.InClusterConfig(); err == nil {
 			return config, nil
 		}
 	}
-	return access.Load(c.kubeconfig, &clientcmd.ConfigOverrides{CurrentContext: c.context}).ClientConfig()
+	return access.Load(f.kubeconfig, &clientcmd.ConfigOverrides{CurrentContext: f.context}).ClientConfig()
 }
 
 // inPod: there may be other replicas.

@@ -168,15 +168,8 @@ func why(state hubv1.ModuleState, reason, message string) string {
 }
 
 func markOfState(state hubv1.ModuleState) output.Mark {
-	switch state {
-	case hubv1.ModuleRunning:
-		return output.OK
-	case hubv1.ModuleFailed:
-		return output.Failure
-	case hubv1.ModuleStarting:
-		return output.Step
-	}
-	return output.Unknown
+	marks := map[hubv1.ModuleState]output.Mark{hubv1.ModuleRunning: output.OK, hubv1.ModuleFailed: output.Failure, hubv1.ModuleStarting: output.Step}
+	return cmp.Or(marks[state], output.Unknown)
 }
 
 // describeEvents adds the last events, or a note if the user may not read them.

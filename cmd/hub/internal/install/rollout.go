@@ -3,6 +3,7 @@
 package install
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
@@ -80,11 +82,7 @@ func (r Rollout) look(ctx context.Context, c client.Client) (ready int, problem 
 		return 0, "", fmt.Errorf("see whether the hub runs: %w", err)
 	}
 	ready = int(d.Status.ReadyReplicas)
-	wanted := int32(1)
-	if d.Spec.Replicas != nil {
-		wanted = *d.Spec.Replicas
-	}
-	s := d.Status
+	wanted, s := ptr.Deref(d.Spec.Replicas, 1), d.Status
 	current := s.ObservedGeneration >= d.Generation
 	if current && s.UpdatedReplicas >= wanted && s.Replicas <= s.UpdatedReplicas && s.AvailableReplicas >= wanted {
 		return ready, "", nil
@@ -126,10 +124,7 @@ func unready(pod *corev1.Pod) string {
 		if message = short(message); message != "" {
 			text += ": " + message
 		}
-		if advice == "" {
-			advice = fmt.Sprintf("see kubectl -n %s describe pod %s", pod.Namespace, pod.Name)
-		}
-		return strings.TrimRight(text, ". ") + "; " + advice
+		return access.WithAdvice(text, cmp.Or(advice, fmt.Sprintf("see kubectl -n %s describe pod %s", pod.Namespace, pod.Name)))
 	}
 	for _, condition := range pod.Status.Conditions {
 		switch {

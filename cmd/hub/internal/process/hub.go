@@ -47,6 +47,7 @@ type hub struct {
 	work    *runner
 	end     *shutdown
 	app     *fx.App
+	remotes *registry.Registry
 }
 
 // runHub returns when ctx has ended the hub, or with the error that has.
@@ -71,15 +72,12 @@ func runHub(ctx context.Context, o hubOptions, scheme *runtime.Scheme, site *sit
 	}
 	h := &hub{options: o, scheme: scheme, site: site, share: share, work: newRunner(ctx), end: newShutdown()}
 	defer background(ctx, monitor.Run)()
-	h.app = fx.New(
+	err = h.build(
 		parts(o, h.newManager),
-		h.end.option(),
 		share.option(),
 		tunnels.option(),
-		fx.Invoke(func(l fx.Lifecycle, mgr ctrl.Manager, remotes *registry.Registry) error {
-			l.Append(fx.StopHook(func(ctx context.Context) { _ = remotes.Shutdown(ctx) })) // The manager may not have started it.
+		fx.Invoke(func(mgr ctrl.Manager, remotes *registry.Registry) error {
 			h.site.NoteReadyz(func() []string { return notRunning(remotes.HubParts()) })
-			h.work.attach(l, mgr)
 			if o.Starting != nil {
 				if err := mgr.Add(&starting{remotes: remotes, tell: o.Starting}); err != nil {
 					return err
@@ -91,10 +89,23 @@ func runHub(ctx context.Context, o hubOptions, scheme *runtime.Scheme, site *sit
 			})
 		}),
 	)
+	if err != nil {
+		return err
+	}
+	return h.run(ctx, h.wait)
+}
+
+// build has the manager start after everything else, and stop before that.
+func (h *hub) build(options ...fx.Option) error {
+	h.app = fx.New(fx.Options(options...), h.end.option(), fx.Invoke(func(l fx.Lifecycle, mgr ctrl.Manager, remotes *registry.Registry) {
+		h.remotes = remotes
+		l.Append(fx.StopHook(func(ctx context.Context) { _ = remotes.Shutdown(ctx) })) // The manager may not have started it.
+		h.work.attach(l, mgr)
+	}))
 	if err := h.app.Err(); err != nil {
 		return fmt.Errorf("build the hub: %w", cause(err))
 	}
-	return h.run(ctx, h.wait)
+	return nil
 }
 
 // background runs f, also when ctx has ended, until its result is called.

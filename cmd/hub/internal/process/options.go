@@ -84,9 +84,7 @@ func (o Options) withDefaults() (Options, error) {
 	o.DebugAddress = cmp.Or(o.DebugAddress, serving.Nowhere)
 	o.TunnelAddress = cmp.Or(o.TunnelAddress, serving.Nowhere)
 	o.Registry.Traces = o.Traces
-	if o.Registry.Holds.Name == "" {
-		o.Registry.Holds = client.ObjectKey{Namespace: o.CredentialsNamespace, Name: cluster.HoldsName}
-	}
+	o.Registry.Holds = cmp.Or(o.Registry.Holds, client.ObjectKey{Namespace: o.CredentialsNamespace, Name: cluster.HoldsName})
 	o.Registry.CredentialsNamespace = o.CredentialsNamespace
 	o.Registry.AppsNamespace = cmp.Or(o.Registry.AppsNamespace, roles.AppsNamespace(o.CredentialsNamespace))
 	o.Registry.Replica = cmp.Or(o.Registry.Replica, "hub")
@@ -97,16 +95,12 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Log.GetSink() == nil {
 		o.Log = logr.Discard()
 	}
-	if o.Registry.Secrets == nil {
-		o.Registry.Secrets = &kubeconfig.Redactor{}
-	}
+	o.Registry.Secrets = cmp.Or(o.Registry.Secrets, &kubeconfig.Redactor{})
 	o.Registry.Secrets.Set("", kubeconfig.CredentialOf(o.Config)) // The registry does so, too, but later.
 	o.Log = registry.RedactingLogger(o.Log, o.Registry.Secrets)
 	if o.Config.QPS == 0 && o.Config.RateLimiter == nil {
 		o.Config.QPS = -1 // The default of client-go is 5, with which 20 remotes would take 7 s to start.
 	}
-	if o.Config.UserAgent == "" {
-		o.Config.UserAgent = "clusterfx/" + o.Registry.Replica
-	}
+	o.Config.UserAgent = cmp.Or(o.Config.UserAgent, "clusterfx/"+o.Registry.Replica)
 	return o, nil
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"go.uber.org/fx"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/registry"
@@ -50,15 +49,8 @@ func Rehearse(ctx context.Context, o Options, r Rehearsal) error {
 	o.Registry.HubParts = hubOptions{Options: o}.hubParts(o.settings())
 	defer background(ctx, o.Registry.Monitor.Run)()
 	h := &hub{options: hubOptions{Options: o}, scheme: scheme, site: newSite(), share: &share{}, work: newRunner(ctx), end: newShutdown()}
-	var remotes *registry.Registry
-	h.app = fx.New(o.base(), fx.Provide(h.newManager), registry.WithMiddleware(r.Middleware), h.end.option(),
-		fx.Invoke(func(l fx.Lifecycle, mgr ctrl.Manager, r *registry.Registry) {
-			remotes = r
-			l.Append(fx.StopHook(func(ctx context.Context) { _ = r.Shutdown(ctx) })) // The manager may not have started it.
-			h.work.attach(l, mgr)
-		}))
-	if err := h.app.Err(); err != nil {
-		return fmt.Errorf("build the hub: %w", cause(err))
+	if err := h.build(o.base(), fx.Provide(h.newManager), registry.WithMiddleware(r.Middleware)); err != nil {
+		return err
 	}
 	return h.run(ctx, func(ctx context.Context) error {
 		ctx, end := context.WithCancel(ctx)
@@ -67,6 +59,6 @@ func Rehearse(ctx context.Context, o Options, r Rehearsal) error {
 			defer end()
 			_ = h.wait(ctx) // The hub has ended by itself, and says why.
 		}()
-		return r.Run(ctx, remotes)
+		return r.Run(ctx, h.remotes)
 	})
 }

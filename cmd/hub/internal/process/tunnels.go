@@ -41,7 +41,7 @@ type tunnels struct {
 	open     chan struct{} // closed when the caches are filled
 
 	mgr      ctrl.Manager             // set by attach
-	replicas func() map[string]string // the addresses of the others' listeners; nil for a hub that is alone
+	replicas func() map[string]string // the addresses of the others' listeners
 
 	mu    sync.Mutex
 	queue workqueue.TypedRateLimitingInterface[ctrl.Request]
@@ -61,14 +61,15 @@ func newTunnels(ctx context.Context, o Options) (*tunnels, error) {
 	if err != nil {
 		return nil, fmt.Errorf("serve agents: %w", err)
 	}
-	t := &tunnels{o: o, listener: l, open: make(chan struct{})}
+	t := &tunnels{o: o, listener: l, open: make(chan struct{}), replicas: func() map[string]string { return nil }}
 	t.key.Store(&hubKey{err: errors.New("the key has not been read yet")})
 	t.hub = tunnel.NewHub(ctx, tunnel.HubOptions{
 		Key: func() (tunnel.Key, error) {
 			now := t.key.Load()
 			return now.key, now.err
 		},
-		Owner: t.owner, Explain: t.explain, Changed: t.changed, Replica: o.Registry.Replica, Peers: t.peers, Log: o.Log.WithName("tunnel"),
+		Owner: t.owner, Explain: t.explain, Changed: t.changed, Replica: o.Registry.Replica,
+		Peers: func() map[string]string { return t.replicas() }, Log: o.Log.WithName("tunnel"),
 	})
 	return t, nil
 }
@@ -110,13 +111,6 @@ func (t *tunnels) close() {
 		_ = t.listener.Close()
 		t.hub.Close()
 	}
-}
-
-func (t *tunnels) peers() map[string]string {
-	if t.replicas == nil {
-		return nil
-	}
-	return t.replicas()
 }
 
 const keyIndex = "tunnelKey"
