@@ -42,7 +42,7 @@ func (r *Reviews) Lacking(ctx context.Context, of []rbac.NamespacedRules) ([]str
 
 var errNoReview = errors.New("the reviewer asks for something else than rules and access")
 
-func (r *Reviews) post(ctx context.Context, _ string, about client.Object) error {
+func (r *Reviews) post(ctx context.Context, about client.Object) error {
 	switch one := about.(type) {
 	case *authorizationv1.SelfSubjectAccessReview:
 		return r.client.Create(ctx, one)

@@ -29,17 +29,25 @@ type choosing struct {
 	turned time.Time
 }
 
+// Choices that the remote alone causes are forgotten after calm, and at most maxTurns make the next one later, by maxTurnPause at
+// most.
+const (
+	calm         = 10 * time.Minute
+	maxTurns     = 10
+	maxTurnPause = 5 * time.Minute
+)
+
 // believes reports whether a choice that the remote alone causes may take effect: the first at once, the second after a
 // pause, each soon after another after twice the pause. Every choice costs an app, and an API server that changes its
 // responses all the time must not cause one each time.
 func (c *choosing) believes(now time.Time, pause time.Duration) bool {
-	if now.Sub(c.turned) > probe.PreflightCalm {
+	if now.Sub(c.turned) > calm {
 		c.turns = 0
 	}
-	if c.turns > 0 && now.Sub(c.turned) < min(pause<<(c.turns-1), probe.PreflightMaxPause) {
+	if c.turns > 0 && now.Sub(c.turned) < min(pause<<(c.turns-1), maxTurnPause) {
 		return false
 	}
-	c.turns, c.turned = min(c.turns+1, probe.MaxChanges), now
+	c.turns, c.turned = min(c.turns+1, maxTurns), now
 	return true
 }
 

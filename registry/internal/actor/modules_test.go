@@ -24,7 +24,7 @@ func TestChoosing_Believes(t *testing.T) {
 	if apps < 10 || apps > 20 {
 		t.Errorf("got %d apps in an hour, want 10 to 20", apps)
 	}
-	if now = now.Add(probe.PreflightCalm + probe.PreflightMaxPause); !c.believes(now, probe.NewPauses().Retry) || c.turns != 1 {
+	if now = now.Add(calm + maxTurnPause); !c.believes(now, probe.NewPauses().Retry) || c.turns != 1 {
 		t.Error("change after a calm time has to wait")
 	}
 }

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	authorizationv1 "k8s.io/api/authorization/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/registry/internal/probe"
@@ -20,28 +18,15 @@ import (
 
 const rightsTimeout = 20 * time.Second
 
-// newReviewer asks as the hub, also on a standby.
-func (p *part) newReviewer() (*probe.Reviewer, error) {
-	scheme := runtime.NewScheme()
-	if err := authorizationv1.AddToScheme(scheme); err != nil {
-		return nil, err
-	}
-	hub, err := client.New(p.current().config(), client.Options{Scheme: scheme, Mapper: p.supervisor.Host.HubMapper})
-	if err != nil {
-		return nil, fmt.Errorf("build the client that asks for permissions: %w", err)
-	}
-	return &probe.Reviewer{Post: func(ctx context.Context, _ string, review client.Object) error { return hub.Create(ctx, review) }}, nil
-}
-
-// lacks names the declared permissions that the hub does not have, as an operator would ask for them.
+// lacks names the declared permissions that the hub does not have, as an operator would ask for them. Also a standby may ask.
 func (l *Run) lacks() ([]string, error) {
 	ctx, cancel := context.WithTimeout(l.Context(), rightsTimeout)
 	defer cancel()
-	asks, err := l.part.newReviewer()
+	hub, err := client.New(l.config(), client.Options{Mapper: l.HubMapper})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("build the client that asks for permissions: %w", err)
 	}
-	return asks.Lacking(ctx, l.part.module.Rules)
+	return probe.Reviewer{Post: func(ctx context.Context, review client.Object) error { return hub.Create(ctx, review) }}.Lacking(ctx, l.part.module.Rules)
 }
 
 func (l *Run) awaitRights() error {

@@ -31,7 +31,7 @@ const maxPermissionsNamed = 8
 
 // Reviewer asks an API server for the permissions of its user. Post sends a review and decodes the response into it.
 type Reviewer struct {
-	Post func(ctx context.Context, path string, review client.Object) error
+	Post func(ctx context.Context, review client.Object) error
 }
 
 // Missing returns the permissions that modules need and the credentials lack, by module. It requests all rules, once
@@ -124,7 +124,7 @@ func (r Reviewer) rulesIn(ctx context.Context, namespace string) (rules []rbacv1
 	if review.Spec.Namespace = namespace; namespace == "" {
 		review.Spec.Namespace = absentNamespace
 	}
-	if err := r.Post(ctx, "apis/authorization.k8s.io/v1/selfsubjectrulesreviews", review); err != nil {
+	if err := r.Post(ctx, review); err != nil {
 		return nil, false, err
 	}
 	if len(review.Status.ResourceRules) > maxRules {
@@ -162,7 +162,7 @@ func (r Reviewer) allowed(ctx context.Context, namespace string, permission rbac
 			review.Spec.ResourceAttributes.Name = permission.ResourceNames[0]
 		}
 	}
-	err := r.Post(ctx, "apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review)
+	err := r.Post(ctx, review)
 	return review.Status.Allowed, err
 }
 

@@ -18,7 +18,7 @@ import (
 func TestReviewer_InNamespaces(t *testing.T) {
 	t.Parallel()
 	verbs := map[string][]string{"first": {"list", "create"}, "second": {"list", "delete"}}
-	r := Reviewer{Post: func(_ context.Context, _ string, review client.Object) error {
+	r := Reviewer{Post: func(_ context.Context, review client.Object) error {
 		if rules, ok := review.(*authorizationv1.SelfSubjectRulesReview); ok {
 			rules.Status.ResourceRules = []authorizationv1.ResourceRule{{
 				Verbs: verbs[rules.Spec.Namespace], APIGroups: []string{""}, Resources: []string{"configmaps"},

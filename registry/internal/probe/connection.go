@@ -5,14 +5,12 @@ package probe
 import (
 	"context"
 	"net"
-	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/clusterfx/clusterfx/registry/internal/startqueue"
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
-	"github.com/clusterfx/clusterfx/registry/internal/transport"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
@@ -33,18 +31,15 @@ type Connection struct {
 	rounds     rounds                 // the probes
 	credential atomic.Pointer[string] // fingerprint
 
-	identified   time.Time // when the probe last read the identity; used by the probe only
-	versioned    time.Time // when the probe of a healthy remote last read the version; used by the probe only
-	identifiedOn net.Conn  // the TCP connection on which it read the identity; used by the probe only
-	lastUsed     net.Conn  // the TCP connection of the probe's last request, nil if it got none; used by the probe only
-	serial       *transport.Serial
-	requests     map[string]*http.Request // of the probe, by path; used by the probe only
-	ctx          context.Context          //nolint:containedctx // A Connection is a lifetime.
+	identified   time.Time       // when the probe last read the identity; used by the probe only
+	versioned    time.Time       // when the probe of a healthy remote last read the version; used by the probe only
+	identifiedOn net.Conn        // the TCP connection on which it read the identity; used by the probe only
+	lastUsed     net.Conn        // the TCP connection of the probe's last request, nil if it got none; used by the probe only
+	ctx          context.Context //nolint:containedctx // A Connection is a lifetime.
 	cancel       context.CancelFunc
 
-	beside  Beside                // until the first contact; used by the probe only
-	hurried atomic.Bool           // requests were sent beside the identity, since the last failure
-	early   atomic.Pointer[early] // the preflight beside the first contact; nil for none, and once it is taken
+	beside Beside                // until the first contact; used by the probe only
+	early  atomic.Pointer[early] // the preflight beside the first contact; nil for none, and once it is taken
 
 	loop  *preflightLoop // nil before the first questions; used by the actor only
 	loops sync.WaitGroup // waits for the loop, and for the requests beside the first contact
@@ -84,12 +79,11 @@ func New(ctx context.Context, o Options, t Target) *Connection {
 	}
 	c := &Connection{
 		shared: o, cluster: t.Cluster, Transport: t.Transport, Endpoint: t.Endpoint.Fingerprint(), Server: t.Endpoint.Server,
-		rank: t.Rank, redact: o.Redact, requests: map[string]*http.Request{}, beside: t.Beside,
+		rank: t.Rank, redact: o.Redact, beside: t.Beside,
 	}
 	c.rounds.pace, c.rounds.probe, c.rounds.heard = t.Pace, c.probe, kubeconfig.LastRead
 	c.credential.Store(&t.Credential)
 	c.ctx, c.cancel = context.WithCancel(ctx)
-	c.serial = transport.NewSerial(c.ctx, t.Transport)
 	return c
 }
 

@@ -5,10 +5,8 @@ package probe
 import (
 	"cmp"
 	"context"
-	"net/http"
 	"net/http/httptrace"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/clusterfx/clusterfx/registry/internal/machine"
@@ -31,12 +29,10 @@ type early struct {
 	found      *machine.PreflightResult // read it after done
 }
 
-// contact requests the identity, and what is beside it: as soon as the identity's request has left the hub on a
-// connection for which hurry is true, or else when the identity is known. So all use one TCP connection with HTTP/2, and
-// a remote that cannot be reached gets one connection and one request.
-func (c *Connection) contact(
-	ctx context.Context, outcome *machine.Probed, hurry func(isNew bool) bool, beside ...func(context.Context) error,
-) error {
+// contact requests the identity, and what is beside it: with atOnce as soon as the identity's request has left the hub, or
+// else when the identity is known. So all use one TCP connection with HTTP/2, and a remote that cannot be reached gets one
+// connection and one request.
+func (c *Connection) contact(ctx context.Context, outcome *machine.Probed, atOnce bool, beside ...func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var (
@@ -45,18 +41,18 @@ func (c *Connection) contact(
 		errs   = make([]error, len(beside)+1)
 	)
 	begin := func() {
-		others.Go(func() { outcome.Version, errs[len(beside)] = readVersion(ctx, c.getJSON, c.redact) })
+		others.Go(func() { outcome.Version, errs[len(beside)] = c.readVersion(ctx) })
 		for i, f := range beside {
 			others.Go(func() { errs[i] = f(ctx) })
 		}
 	}
-	id, err := c.identityWith(ctx, func(isNew bool) {
-		if hurry(isNew) {
-			once.Do(begin)
-		}
-	})
+	identifying := c.noting(ctx)
+	if atOnce {
+		identifying = httptrace.WithClientTrace(identifying, &httptrace.ClientTrace{WroteHeaders: func() { once.Do(begin) }})
+	}
+	id, err := c.readIdentity(identifying)
 	if err == nil {
-		outcome.ID = id
+		outcome.ID, c.identifiedOn = id, c.lastUsed
 		once.Do(begin)
 	} else {
 		cancel()
@@ -69,45 +65,15 @@ func (c *Connection) contact(
 	return err
 }
 
-// identityWith calls sent when the request has left, at least once if there is a response, with whether it was the
-// first on a TCP connection.
-func (c *Connection) identityWith(ctx context.Context, sent func(isNew bool)) (string, error) {
-	var isNew atomic.Bool
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GotConn: func(got httptrace.GotConnInfo) { // by the goroutine of RoundTrip
-			c.lastUsed = got.Conn
-			isNew.Store(!got.Reused)
-		},
-		WroteHeaders: func() { sent(isNew.Load()) },
-	})
-	id, err := readIdentity(ctx, c.getJSON, c.redact)
-	if err == nil {
-		c.identifiedOn = c.lastUsed
-	}
-	return id, err
-}
-
 // meet is the first contact, or one after which the last outcome is forgotten.
 func (c *Connection) meet(ctx context.Context, outcome *machine.Probed) error {
 	ask, settle := c.asking()
-	err := c.contact(ctx, outcome, func(bool) bool { return true }, func(context.Context) error { ask(); return nil })
+	err := c.contact(ctx, outcome, true, func(context.Context) error { ask(); return nil })
 	if err == nil && outcome.ID == "" {
-		err = c.healthy(ctx)
+		err = c.healthy(c.noting(ctx))
 	}
 	settle(err)
 	return err
-}
-
-// meetAgain follows a failed probe. Once in an outage the others are requested beside the identity, with the first
-// request on a new TCP connection, because the remote has most likely returned.
-func (c *Connection) meetAgain(ctx context.Context, outcome *machine.Probed) error {
-	return c.contact(ctx, outcome, func(isNew bool) bool { return isNew && c.hurried.CompareAndSwap(false, true) },
-		func(ctx context.Context) error {
-			return healthyBy(func(path string) error {
-				_, err := c.do(ctx, http.MethodGet, path, nil)
-				return err
-			})
-		})
 }
 
 // asking returns functions that send the requests of Beside, the first time, and that must be called with the outcome.

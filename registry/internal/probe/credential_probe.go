@@ -10,15 +10,10 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/registry/internal/machine"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
-
-func (c *Connection) reviewer() Reviewer {
-	return Reviewer{Post: func(ctx context.Context, path string, review client.Object) error { return c.post(ctx, path, review) }}
-}
 
 // Try probes once, with the identity, and checks the permissions of the credential.
 func (c *Connection) Try(q *machine.Questions) machine.Tried {
@@ -40,7 +35,7 @@ func (c *Connection) Try(q *machine.Questions) machine.Tried {
 	if err != nil || q == nil || len(q.Rules) == 0 {
 		return tried
 	}
-	if lacking, err := c.reviewer().Missing(ctx, q); err == nil {
+	if lacking, err := (Reviewer{c.post}).Missing(ctx, q); err == nil {
 		tried.Questions, tried.Missing = q, lacking
 	}
 	return tried
@@ -56,7 +51,7 @@ func (c *Connection) authenticated(ctx context.Context) error {
 	review := &authenticationv1.SelfSubjectReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: "authentication.k8s.io/v1", Kind: "SelfSubjectReview"},
 	}
-	err := c.post(ctx, "apis/authentication.k8s.io/v1/selfsubjectreviews", review)
+	err := c.post(ctx, review)
 	var status *kubeconfig.StatusError
 	switch {
 	case errors.As(err, &status) && status.Code == http.StatusNotFound:

@@ -20,16 +20,13 @@ import (
 
 // A preflight that found something missing is repeated soon, since an operator may be about to add it; a complete one
 // now and then, and when a watch finds that a kind is gone. A second one must confirm a loss, because a starting API
-// server does not serve everything at once. Results that change all the time make preflights rarer, because each change
-// may cost an app; the first freeChanges do not count.
+// server does not serve everything at once.
 const (
 	preflightRetry    = 10 * time.Second
 	preflightInterval = time.Minute
 	confirmPause      = 3 * time.Second
-	PreflightMinPause = 500 * time.Millisecond // between two preflights, doubled with each change
-	PreflightCalm     = 10 * time.Minute       // after which changes are forgotten
-	PreflightMaxPause = 5 * time.Minute
-	freeChanges       = 3
+	withoutQuestions  = 5 * time.Minute
+	PreflightMinPause = 500 * time.Millisecond // between two preflights
 )
 
 // Pauses are intervals that tests shorten. The zero Pauses are those of NewPauses.
@@ -54,10 +51,7 @@ type preflightLoop struct {
 	questions *machine.Questions
 	cancel    context.CancelFunc // of the current preflight
 
-	// The fields below belong to the goroutine of run.
-	last       *machine.PreflightResult
-	changes    int       // of the result, in a short time
-	lastChange time.Time // when the result last changed
+	last *machine.PreflightResult // used by the goroutine of run only
 }
 
 // Preflight replaces the questions; nil stops it. Only the Connection's actor calls it.
@@ -112,16 +106,19 @@ func (p *preflightLoop) begin(ctx context.Context) (context.Context, *machine.Qu
 
 func (p *preflightLoop) run(ctx context.Context) {
 	for {
-		pause := PreflightMaxPause
+		pause := withoutQuestions
 		if requests, q := p.begin(ctx); q != nil {
 			found := p.connection.takeEarly(requests, q)
 			if found == nil {
 				found = p.confirm(requests, q, p.last)
 			}
-			if requests.Err() == nil {
-				p.record(found)
+			if requests.Err() == nil && !found.Equal(p.last) {
+				p.last = found
+				p.report(found)
 			}
-			pause = p.connection.shared.Pauses.after(found.Complete(), p.changes)
+			if pause = p.connection.shared.Pauses.Retry; found.Complete() {
+				pause = p.connection.shared.Pauses.Interval
+			}
 		}
 		p.cancel()
 		if !p.wait(ctx, pause) {
@@ -130,34 +127,9 @@ func (p *preflightLoop) run(ctx context.Context) {
 	}
 }
 
-func (p *preflightLoop) record(found *machine.PreflightResult) {
-	if time.Since(p.lastChange) > PreflightCalm {
-		p.changes = 0
-	}
-	if found.Equal(p.last) {
-		return
-	}
-	if p.last != nil && p.last.Questions == found.Questions && found.Unknown == p.last.Unknown {
-		p.changes, p.lastChange = min(p.changes+1, MaxChanges), time.Now()
-	}
-	p.last = found
-	p.report(found)
-}
-
-// MaxChanges are counted. More do not make preflights rarer.
-const MaxChanges = 10
-
-func (p Pauses) after(complete bool, changes int) time.Duration {
-	pause := p.Retry
-	if complete {
-		pause = p.Interval
-	}
-	return min(pause<<max(0, changes-freeChanges), PreflightMaxPause)
-}
-
 // wait returns after a pause or a trigger; false when ctx has ended.
 func (p *preflightLoop) wait(ctx context.Context, pause time.Duration) bool {
-	shortest, longest := time.NewTimer(min(PreflightMinPause<<p.changes, pause)), time.NewTimer(pause)
+	shortest, longest := time.NewTimer(min(PreflightMinPause, pause)), time.NewTimer(pause)
 	defer shortest.Stop()
 	defer longest.Stop()
 	select {
@@ -216,7 +188,7 @@ func (c *Connection) sendPreflight(ctx context.Context, q *machine.Questions, be
 	}
 	if len(q.Rules) > 0 {
 		requests.Go(func() error {
-			lacking, err := c.reviewer().Missing(ctx, q)
+			lacking, err := (Reviewer{c.post}).Missing(ctx, q)
 			if err != nil {
 				_, found.Unknown = kubeconfig.Classify(err)
 			}
@@ -244,7 +216,7 @@ func (c *Connection) servedKinds(ctx context.Context, gv schema.GroupVersion) (m
 		path = "api/" + gv.Version
 	}
 	var list struct{ Resources []struct{ Name, Kind string } }
-	err := c.getJSON(ctx, path, &list)
+	err := c.get(ctx, path, &list)
 	var status *kubeconfig.StatusError
 	if errors.As(err, &status) && status.Code == http.StatusNotFound {
 		return nil, nil

@@ -5,8 +5,8 @@ package probe
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
+	"net/http/httptrace"
 	"strings"
 	"time"
 
@@ -41,7 +41,6 @@ func (c *Connection) probe(ctx context.Context, last machine.Probed) (machine.Pr
 		return outcome, err
 	}
 	outcome.OK = true
-	c.hurried.Store(false)
 	return outcome, nil
 }
 
@@ -58,8 +57,9 @@ func ConditionOf(err error) state.Condition {
 
 // query takes the identity as proof of health at the first contact, because the API server reads it from its storage.
 func (c *Connection) query(ctx context.Context, outcome *machine.Probed, last machine.Probed) error {
+	noted := c.noting(ctx)
 	if c.isFresh(last) {
-		if err := c.healthy(ctx); err != nil || c.lastUsed == c.identifiedOn {
+		if err := c.healthy(noted); err != nil || c.lastUsed == c.identifiedOn {
 			return err
 		}
 	}
@@ -68,65 +68,47 @@ func (c *Connection) query(ctx context.Context, outcome *machine.Probed, last ma
 		return c.meet(ctx, outcome)
 	}
 	if !last.OK {
-		return c.meetAgain(ctx, outcome)
+		return c.contact(ctx, outcome, false, c.healthy)
 	}
 	var err error
-	if outcome.ID, err = readIdentity(ctx, c.getSmall, c.redact); err != nil {
+	if outcome.ID, err = c.readIdentity(noted); err != nil {
 		return err
 	}
 	isSame := c.identifiedOn == c.lastUsed
 	c.identifiedOn = c.lastUsed
-	if err := c.healthy(ctx); err != nil || isSame && time.Since(c.versioned) < versionInterval {
+	if err := c.healthy(noted); err != nil || isSame && time.Since(c.versioned) < versionInterval {
 		return err
 	}
-	if outcome.Version, err = readVersion(ctx, c.getSmall, c.redact); err == nil {
+	if outcome.Version, err = c.readVersion(noted); err == nil {
 		c.versioned = time.Now()
 	}
 	return err
 }
 
-// healthy: the API server is ready or, without access to /readyz, responds at all.
-func (c *Connection) healthy(ctx context.Context) error {
-	return healthyBy(func(path string) error { return c.get(ctx, path, discard) })
-}
-
-func healthyBy(get func(path string) error) error {
-	err := get("readyz")
-	var status *kubeconfig.StatusError
-	if errors.As(err, &status) && (status.Code == http.StatusForbidden || status.Code == http.StatusNotFound) {
-		err = get("version")
-	}
-	return err
-}
-
-// discard leaves the connection usable for the next request.
-func discard(body io.Reader) error {
-	_, err := io.CopyN(io.Discard, body, maxResponseBytes)
-	if errors.Is(err, io.EOF) {
-		return nil
-	}
-	return err
-}
-
-func (c *Connection) getSmall(ctx context.Context, path string, into any) error {
-	return c.get(ctx, path, func(body io.Reader) error {
-		all, err := io.ReadAll(io.LimitReader(body, maxResponseBytes+1))
-		if err != nil {
-			return err
-		}
-		return decodeResponse(all, into)
+// noting returns a context for requests, one by one, whose TCP connection is noted.
+func (c *Connection) noting(ctx context.Context) context.Context {
+	c.lastUsed = nil
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(got httptrace.GotConnInfo) { c.lastUsed = got.Conn }, // by the goroutine of RoundTrip
 	})
 }
 
-type getter func(ctx context.Context, path string, into any) error
+// healthy: the API server is ready or, without access to /readyz, responds at all.
+func (c *Connection) healthy(ctx context.Context) error {
+	_, err := c.do(ctx, http.MethodGet, "readyz", nil)
+	var status *kubeconfig.StatusError
+	if errors.As(err, &status) && (status.Code == http.StatusForbidden || status.Code == http.StatusNotFound) {
+		_, err = c.do(ctx, http.MethodGet, "version", nil)
+	}
+	return err
+}
 
-// readVersion's redact replaces credentials, as in readIdentity.
-func readVersion(ctx context.Context, get getter, redact func(string) string) (string, error) {
+func (c *Connection) readVersion(ctx context.Context) (string, error) {
 	var v struct{ GitVersion string }
-	if err := get(ctx, "version", &v); err != nil {
+	if err := c.get(ctx, "version", &v); err != nil {
 		return "", err
 	}
-	if !isShort(v.GitVersion) || redact(v.GitVersion) != v.GitVersion {
+	if !isShort(v.GitVersion) || c.redact(v.GitVersion) != v.GitVersion {
 		return "", kubeconfig.ErrNotKubernetes
 	}
 	return v.GitVersion, nil
@@ -134,9 +116,9 @@ func readVersion(ctx context.Context, get getter, redact func(string) string) (s
 
 // readIdentity returns the UID of kube-system, which lives as long as the cluster; empty where the credentials may not
 // read it.
-func readIdentity(ctx context.Context, get getter, redact func(string) string) (string, error) {
+func (c *Connection) readIdentity(ctx context.Context) (string, error) {
 	var ns struct{ Metadata struct{ UID string } } // The rest of the object is not decoded.
-	err := get(ctx, "api/v1/namespaces/kube-system", &ns)
+	err := c.get(ctx, "api/v1/namespaces/kube-system", &ns)
 	var status *kubeconfig.StatusError
 	if errors.As(err, &status) && (status.Code == http.StatusForbidden || status.Code == http.StatusNotFound) {
 		return "", nil
@@ -144,7 +126,7 @@ func readIdentity(ctx context.Context, get getter, redact func(string) string) (
 	if err != nil {
 		return "", err
 	}
-	if !isShort(ns.Metadata.UID) || redact(ns.Metadata.UID) != ns.Metadata.UID {
+	if !isShort(ns.Metadata.UID) || c.redact(ns.Metadata.UID) != ns.Metadata.UID {
 		return "", kubeconfig.ErrNotKubernetes
 	}
 	return ns.Metadata.UID, nil

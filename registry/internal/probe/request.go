@@ -9,11 +9,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptrace"
 	"net/url"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
@@ -33,48 +34,13 @@ var errResponseTooLarge = kubeconfig.NewNotHealthyError(
 	"the response of the API server is larger than any response to a probe or preflight should be",
 	"The API server sends far more than a probe asks for; check that the server's URL is the URL of an API server.")
 
-func (c *Connection) get(ctx context.Context, path string, read func(io.Reader) error) error {
-	if c.shared.Tracer != nil {
-		return c.getTraced(ctx, path, read)
-	}
-	request := c.requests[path]
-	if request == nil {
-		var err error
-		if request, err = c.newRequest(c.ctx, http.MethodGet, path, nil); err != nil {
-			return err
-		}
-		c.requests[path] = request
-	}
-	err := c.serial.Send(request, c.timeout(), func(response *http.Response) error {
-		if err := check(http.MethodGet, response); err != nil {
-			_ = discard(response.Body)
-			return err
-		}
-		return read(response.Body)
-	})
-	c.lastUsed = c.serial.Conn()
-	return err
-}
-
-func (c *Connection) getTraced(ctx context.Context, path string, read func(io.Reader) error) error {
-	c.lastUsed = nil
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GotConn: func(got httptrace.GotConnInfo) { c.lastUsed = got.Conn }, // by the goroutine of RoundTrip
-	})
-	body, err := c.do(ctx, http.MethodGet, path, nil)
-	if err != nil {
-		return err
-	}
-	return read(bytes.NewReader(body))
-}
-
 func (c *Connection) timeout() time.Duration {
 	c.rounds.mu.Lock()
 	defer c.rounds.mu.Unlock()
 	return c.rounds.pace.Timeout
 }
 
-func (c *Connection) getJSON(ctx context.Context, path string, into any) error {
+func (c *Connection) get(ctx context.Context, path string, into any) error {
 	body, err := c.do(ctx, http.MethodGet, path, nil)
 	if err != nil {
 		return err
@@ -82,16 +48,18 @@ func (c *Connection) getJSON(ctx context.Context, path string, into any) error {
 	return decodeResponse(body, into)
 }
 
-func (c *Connection) post(ctx context.Context, path string, object any) error {
-	sent, err := json.Marshal(object)
+// post sends a review, which has its kind.
+func (c *Connection) post(ctx context.Context, review client.Object) error {
+	sent, err := json.Marshal(review)
 	if err != nil {
 		return fmt.Errorf("encode the request to the API server: %w", err)
 	}
-	body, err := c.do(ctx, http.MethodPost, path, sent)
+	kind := review.GetObjectKind().GroupVersionKind()
+	body, err := c.do(ctx, http.MethodPost, "apis/"+kind.GroupVersion().String()+"/"+strings.ToLower(kind.Kind)+"s", sent)
 	if err != nil {
 		return err
 	}
-	return decodeResponse(body, object)
+	return decodeResponse(body, review)
 }
 
 func decodeResponse(body []byte, into any) error {

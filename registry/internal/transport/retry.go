@@ -43,7 +43,8 @@ func SendLimited(t http.RoundTripper, r *http.Request) (*http.Response, error) {
 		pauseBefore(ctx, tried)
 	}})
 	response, err := t.RoundTrip(r.WithContext(ctx))
-	if err != nil && exceeded(errors.Is(context.Cause(ctx), ErrConnections), tried, err) {
+	tooMany := errors.Is(context.Cause(ctx), ErrConnections) || tried > connectionsAtOnce && errors.Is(err, context.DeadlineExceeded)
+	if err != nil && tooMany {
 		return nil, fmt.Errorf("%w (%w)", ErrConnections, err)
 	}
 	return response, err
@@ -59,8 +60,4 @@ func pauseBefore(ctx context.Context, tried int) {
 	case <-pause.C:
 	case <-ctx.Done():
 	}
-}
-
-func exceeded(tooMany bool, tried int, err error) bool {
-	return tooMany || tried > connectionsAtOnce && errors.Is(err, context.DeadlineExceeded)
 }
