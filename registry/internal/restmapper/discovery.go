@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 
 	"golang.org/x/sync/errgroup"
 	apidiscovery "k8s.io/api/apidiscovery/v2"
@@ -91,11 +90,11 @@ func (d document) decode(into any) error {
 	return nil
 }
 
-// Limits of one server's documents. A resource takes two to six JSON objects and some hundred bytes; thousands of CRDs
-// a few megabytes. In memory even an empty JSON object takes some hundred bytes.
+// Limits of each document. A resource takes two to six JSON objects and some hundred bytes; thousands of CRDs a few
+// megabytes. In memory even an empty JSON object takes some hundred bytes.
 const (
-	maxDocument        = 16 << 20 // bytes of all documents together
-	maxDocumentObjects = 200_000
+	maxDocument        = 8 << 20 // bytes
+	maxDocumentObjects = 100_000
 )
 
 var errNotAggregated = kubeconfig.NewNotHealthyError(
@@ -107,35 +106,10 @@ var errDocumentTooLarge = kubeconfig.NewNotHealthyError(
 	"The API server lists far more resources than the hub accepts; "+
 		"check that the server's URL is the URL of an API server, and remove unused CRDs.")
 
-type allowance struct {
-	mu             sync.Mutex // protects the fields; held for a few instructions
-	bytes, objects int
-}
-
-func newAllowance() *allowance { return &allowance{bytes: maxDocument, objects: maxDocumentObjects} }
-
-func (a *allowance) most() int64 {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return max(0, int64(a.bytes))
-}
-
-// spend counts braces inside of strings, too: good enough for a limit.
-func (a *allowance) spend(body []byte) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.bytes -= len(body)
-	a.objects -= bytes.Count(body, []byte{'{'})
-	if a.bytes < 0 || a.objects < 0 {
-		return errDocumentTooLarge
-	}
-	return nil
-}
-
 type server struct {
 	host   string
 	client *http.Client
-	left   *allowance
+	most   int64 // bytes of a document
 	// known is a mapping whose documents the server may have, or nil.
 	known *mapping
 }
@@ -210,11 +184,12 @@ func (s server) document(ctx context.Context, tag string, parts ...string) (docu
 	if !strings.Contains(response.Header.Get("Content-Type"), "g=apidiscovery.k8s.io") {
 		return document{}, errNotAggregated
 	}
-	body, err := io.ReadAll(io.LimitReader(response.Body, s.left.most()+1))
-	if err != nil {
-		return document{}, err
+	body, err := io.ReadAll(io.LimitReader(response.Body, s.most+1))
+	// Braces inside of strings count, too: good enough for a limit.
+	if err == nil && (int64(len(body)) > s.most || bytes.Count(body, []byte{'{'}) > maxDocumentObjects) {
+		err = errDocumentTooLarge
 	}
-	return document{body: body, tag: response.Header.Get("ETag")}, s.left.spend(body)
+	return document{body: body, tag: response.Header.Get("ETag")}, err
 }
 
 func groupResources(

@@ -26,7 +26,7 @@ type Early struct {
 // maxEarly exceeds real documents: a server may not make the hub keep more for an app that does not start. maxEarlyAge:
 // an app may start long after the first contact.
 const (
-	maxEarly    = 2 << 20
+	maxEarly    = 1 << 20 // bytes of each
 	maxEarlyAge = time.Minute
 )
 
@@ -46,7 +46,7 @@ func (e *Early) request(ctx context.Context) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err // The remote may be gone.
 	}
-	e.server.known, e.server.left = e.mappings.latest(), &allowance{bytes: maxEarly, objects: maxDocumentObjects}
+	e.server.known, e.server.most = e.mappings.latest(), maxEarly
 	if e.found, err = e.server.documents(ctx); err != nil {
 		return err
 	}

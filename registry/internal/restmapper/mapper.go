@@ -3,7 +3,7 @@
 package restmapper
 
 import (
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -28,19 +28,19 @@ type mapper struct {
 	flight     singleflight.Group
 
 	limiter *rate.Limiter
-
-	mu      sync.Mutex // protects the field; never held while rediscovering
-	current *mapping
+	current atomic.Pointer[mapping]
 }
 
 var _ meta.RESTMapper = (*mapper)(nil)
 
 func newMapper(current *mapping, rediscover func() (*mapping, error)) *mapper {
-	return &mapper{current: current, rediscover: rediscover, limiter: rate.NewLimiter(rate.Every(rediscoverInterval), rediscoverBurst)}
+	l := &mapper{rediscover: rediscover, limiter: rate.NewLimiter(rate.Every(rediscoverInterval), rediscoverBurst)}
+	l.current.Store(current)
+	return l
 }
 
 func lookUp[T any](l *mapper, query func(*mapping) (T, error)) (T, error) {
-	used := l.inUse()
+	used := l.current.Load()
 	found, err := query(used)
 	if err == nil || !meta.IsNoMatchError(err) {
 		return found, err
@@ -51,32 +51,21 @@ func lookUp[T any](l *mapper, query func(*mapping) (T, error)) (T, error) {
 	return found, err
 }
 
-func (l *mapper) inUse() *mapping {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.current
-}
-
 // newerThan returns used if there is no newer mapping now.
 func (l *mapper) newerThan(used *mapping) *mapping {
-	l.mu.Lock()
-	if l.current != used {
-		defer l.mu.Unlock()
-		return l.current
+	if now := l.current.Load(); now != used {
+		return now
 	}
-	l.mu.Unlock()
 	newer, err, _ := l.flight.Do("", func() (any, error) {
 		if !l.limiter.Allow() {
 			return (*mapping)(nil), nil
 		}
 		return l.rediscover()
 	})
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	if newer, ok := newer.(*mapping); ok && err == nil && newer != nil {
-		l.current = newer
+		l.current.Store(newer)
 	}
-	return l.current
+	return l.current.Load()
 }
 
 func (l *mapper) KindFor(r schema.GroupVersionResource) (schema.GroupVersionKind, error) {
@@ -104,5 +93,5 @@ func (l *mapper) RESTMappings(gk schema.GroupKind, versions ...string) ([]*meta.
 }
 
 func (l *mapper) ResourceSingularizer(resource string) (string, error) {
-	return l.inUse().ResourceSingularizer(resource)
+	return l.current.Load().ResourceSingularizer(resource)
 }

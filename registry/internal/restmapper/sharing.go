@@ -57,7 +57,7 @@ func (m *Mappings) first(ctx context.Context, r Remote) (*mapping, error) {
 }
 
 func (m *Mappings) server(r Remote) server {
-	return server{host: r.Host, client: r.Client, left: newAllowance(), known: m.latest()}
+	return server{host: r.Host, client: r.Client, most: maxDocument, known: m.latest()}
 }
 
 func (m *Mappings) discover(ctx context.Context, s server) (*mapping, error) {
