@@ -40,8 +40,12 @@ func amend(r *http.Request, response *http.Response, redact func(text string) st
 		}
 		return
 	}
-	if !isUsual(form) {
-		form = amendType(r, response, own)
+	if known := typeOf(r, form, own); known != form {
+		form = known
+		if response.Header = response.Header.Clone(); response.Header == nil {
+			response.Header = http.Header{}
+		}
+		response.Header.Set("Content-Type", form)
 	}
 	isProtobuf := strings.HasPrefix(form, runtime.ContentTypeProtobuf)
 	switch {
@@ -56,26 +60,13 @@ func amend(r *http.Request, response *http.Response, redact func(text string) st
 	}
 }
 
-// isUsual is for the common forms, which need not be parsed for each response.
-func isUsual(form string) bool {
-	switch form {
-	case runtime.ContentTypeJSON, runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf + ";stream=watch", "text/plain; charset=utf-8":
-		return true
-	}
-	return false
-}
-
-func amendType(r *http.Request, response *http.Response, own func(text string) bool) string {
-	form := response.Header.Get("Content-Type")
+func typeOf(r *http.Request, form string, own func(text string) bool) string {
 	if form == "" {
-		form = "text/plain" // or client-go would decode it as the requested kind
-	} else if form = knownType(form, own); strings.HasPrefix(form, runtime.ContentTypeYAML) && !strings.Contains(r.Header.Get("Accept"), "yaml") {
-		form = otherType
+		return "text/plain" // or client-go would decode it as the requested kind
 	}
-	if response.Header = response.Header.Clone(); response.Header == nil {
-		response.Header = http.Header{}
+	if form = knownType(form, own); strings.HasPrefix(form, runtime.ContentTypeYAML) && !strings.Contains(r.Header.Get("Accept"), "yaml") {
+		return otherType
 	}
-	response.Header.Set("Content-Type", form)
 	return form
 }
 
