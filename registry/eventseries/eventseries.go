@@ -66,23 +66,20 @@ var _ crrecorder.EventRecorder = (*Recorder)(nil)
 func (d *Recorder) Eventf( //nolint:revive // argument-limit: client-go's interface.
 	regarding, related runtime.Object, eventType, reason, action, note string, args ...any,
 ) {
-	about := topic{eventType: eventType, reason: reason, action: action}
-	to, text := d.distinguish(about, regarding, related, fmt.Sprintf(note, args...))
-	d.inner.Eventf(to, related, eventType, reason, action, "%s", text)
+	d.AnnotatedEventf(regarding, related, nil, eventType, reason, action, note, args...)
 }
 
 // AnnotatedEventf records an event with annotations, if the inner recorder can.
 func (d *Recorder) AnnotatedEventf( //nolint:revive // argument-limit: client-go's interface.
 	regarding, related runtime.Object, annotations map[string]string, eventType, reason, action, note string, args ...any,
 ) {
-	inner, ok := d.inner.(events.AnnotatedEventRecorder)
-	if !ok {
-		d.Eventf(regarding, related, eventType, reason, action, note, args...)
-		return
-	}
 	about := topic{eventType: eventType, reason: reason, action: action}
 	to, text := d.distinguish(about, regarding, related, fmt.Sprintf(note, args...))
-	inner.AnnotatedEventf(to, related, annotations, eventType, reason, action, "%s", text)
+	if inner, ok := d.inner.(events.AnnotatedEventRecorder); ok && annotations != nil {
+		inner.AnnotatedEventf(to, related, annotations, eventType, reason, action, "%s", text)
+		return
+	}
+	d.inner.Eventf(to, related, eventType, reason, action, "%s", text)
 }
 
 // distinguish leaves an object without a kind to the inner recorder.
