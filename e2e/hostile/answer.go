@@ -96,15 +96,15 @@ func (b repeated) writeTo(w io.Writer) {
 	_, _ = io.WriteString(w, b.tail)
 }
 
-// drip sends a byte per interval after head.
-func drip(contentType, head string, filler byte, every time.Duration) answer {
+// drip sends a part per interval after head.
+func drip(contentType, head, part string, every time.Duration) answer {
 	return func(s *Server, w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", contentType)
 		if !send(w, head) {
 			return
 		}
 		for s.pause(r.Context(), every) == nil {
-			if !send(w, string(filler)) {
+			if !send(w, part) {
 				return
 			}
 		}

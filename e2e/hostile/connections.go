@@ -9,7 +9,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"net/http"
 	"strings"
 	"time"
 )
@@ -17,20 +16,11 @@ import (
 // connections misbehave before it comes to HTTP.
 func connections() []Script {
 	return []Script{
+		{Name: "mute after the hello", conn: func(_ *Server, conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }},
+		{Name: "no tls", conn: literalConn("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n" + page)},
+		{Name: "tls garbage", conn: literalConn(strings.Repeat("\x16\x03\x03\x40\x00"+strings.Repeat("\xff", 1<<14), 100))},
 		{
-			Name: "mute after the hello", Does: "reads the ClientHello and never says a word",
-			conn: func(_ *Server, conn net.Conn) { _, _ = io.Copy(io.Discard, conn) },
-		},
-		{
-			Name: "no tls", Does: "responds to the ClientHello with a page of HTML",
-			conn: literalConn("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n" + page),
-		},
-		{
-			Name: "tls garbage", Does: "responds to the ClientHello with records of garbage",
-			conn: literalConn(strings.Repeat("\x16\x03\x03\x40\x00"+strings.Repeat("\xff", 1<<14), 100)),
-		},
-		{
-			Name: "another certificate", Does: "has a certificate of an authority that nobody knows",
+			Name: "another certificate",
 			conn: func(s *Server, conn net.Conn) {
 				stranger, err := newAuthority()
 				if err != nil {
@@ -39,35 +29,25 @@ func connections() []Script {
 				_ = tls.Server(conn, stranger.serverTLS("h2", "http/1.1")).HandshakeContext(background())
 			},
 		},
-		{
-			Name: "mute after the handshake", Does: "shakes hands, reads requests and never says a word",
-			conn: secure(func(_ *Server, conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }),
-		},
+		{Name: "mute after the handshake", conn: secure(func(_ *Server, conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })},
 	}
 }
 
 // streams misbehave with the frames of HTTP/2.
 func streams() []Script {
 	return []Script{
+		{Name: "goaway storm", lies: []lie{{everything, adding(1, "Connection", "close")}}}, // after each answer
 		{
-			Name: "goaway storm", Does: "responds truthfully and ends the connection (GOAWAY) after each response",
-			lies: []lie{{everything, func(s *Server, w http.ResponseWriter, r *http.Request) {
-				w.Header().Set("Connection", "close")
-				s.tellTheTruth(w, r)
-			}}},
-		},
-		{
-			Name: "goaway before every answer", Does: "ends the connection (GOAWAY) before it has answered anything",
+			Name: "goaway before every answer",
 			conn: secure(func(_ *Server, conn net.Conn) {
-				frames(conn, settingsFrame, frame(goAwayType, 0, make([]byte, 8)))
+				if _, err := io.WriteString(conn, settingsFrame+frame(goAwayType, 0, make([]byte, 8))); err == nil {
+					_, _ = io.Copy(io.Discard, conn)
+				}
 			}),
 		},
+		{Name: "reset storm", lies: []lie{{configMaps, abort}}},
 		{
-			Name: "reset storm", Does: "resets the stream (RST_STREAM) of every list and watch",
-			lies: []lie{{configMaps, abort}},
-		},
-		{
-			Name: "ping flood", Does: "responds to no request and sends a thousand PINGs a second",
+			Name: "ping flood",
 			conn: secure(func(s *Server, conn net.Conn) {
 				pings := strings.Repeat(frame(pingType, 0, make([]byte, 8)), 10)
 				s.afterwards(conn, 10*time.Millisecond, func(i int) string {
@@ -78,10 +58,7 @@ func streams() []Script {
 				})
 			}),
 		},
-		{
-			Name: "continuation flood", Does: "responds to every request with headers that continue without an end (CONTINUATION)",
-			conn: secure(func(s *Server, conn net.Conn) { s.continueHeaders(conn) }),
-		},
+		{Name: "continuation flood", conn: secure(func(s *Server, conn net.Conn) { s.continueHeaders(conn) })},
 	}
 }
 
@@ -125,16 +102,6 @@ func frame(kind byte, stream uint32, payload []byte) string {
 	b[3] = kind
 	binary.BigEndian.PutUint32(b[5:], stream)
 	return string(append(b, payload...))
-}
-
-// frames reads until the client hangs up.
-func frames(conn net.Conn, all ...string) {
-	for _, one := range all {
-		if _, err := io.WriteString(conn, one); err != nil {
-			return
-		}
-	}
-	_, _ = io.Copy(io.Discard, conn)
 }
 
 func (s *Server) continueHeaders(conn net.Conn) {

@@ -46,41 +46,23 @@ func apart(core, others answer) answer {
 func discoveries() []Script {
 	none := text(http.StatusOK, discoveryType, groupsHead+groupsTail)
 	return []Script{
+		{Name: "a hundred thousand resources", lies: []lie{{at("/apis"), manyResources(100_000)}}},
+		{Name: "a million resources", lies: []lie{{at("/apis"), manyResources(1_000_000)}}},
+		{Name: "millions of empty groups", lies: []lie{{at("/apis"), long(discoveryType, repeated{groupsHead + "{}", ",{}", 2_000_000, groupsTail})}}},
 		{
-			Name: "a hundred thousand resources", Does: "serves a hundred thousand resources in a group of its own, and those that it has",
-			lies: []lie{{at("/apis"), manyResources(100_000)}},
-		},
-		{
-			Name: "a million resources", Does: "serves a million resources in a group of its own",
-			lies: []lie{{at("/apis"), manyResources(1_000_000)}},
-		},
-		{
-			Name: "millions of empty groups", Does: "serves two million groups without a name, in three bytes each",
-			lies: []lie{{at("/apis"), long(discoveryType, repeated{groupsHead + "{}", ",{}", 2_000_000, groupsTail})}},
-		},
-		{
-			Name: "old discovery", Does: "lists its groups, each to be asked for by itself as before Kubernetes 1.27",
+			Name: "old discovery",
 			lies: []lie{{discovery, apart(text(http.StatusOK, jsonType, `{"kind":"APIVersions","versions":["v1"]}`), text(http.StatusOK, jsonType,
 				`{"kind":"APIGroupList","apiVersion":"v1","groups":[{"name":"apps","versions":[{"groupVersion":"apps/v1","version":"v1"}]}]}`))}},
 		},
 		{
-			Name: "endless discovery", Does: "serves resources without an end",
+			Name: "endless discovery",
 			lies: []lie{{at("/apis"), endless(discoveryType, groupsHead+fmt.Sprintf(groupHead, "endless")+resource("x"), ","+resource("x"))}},
 		},
+		{Name: "other resources", lies: []lie{{discovery, apart(text(http.StatusOK, discoveryType, document("", "widgets")), none)}}},
+		{Name: "borrowed etag", lies: []lie{{discovery, apart(borrowETag, none)}}},
+		{Name: "no resources", lies: []lie{{discovery, none}}},
 		{
-			Name: "other resources", Does: "serves widgets in the core group and nothing else",
-			lies: []lie{{discovery, apart(text(http.StatusOK, discoveryType, document("", "widgets")), none)}},
-		},
-		{
-			Name: "borrowed etag", Does: "serves widgets in the core group, under the ETag of the true document",
-			lies: []lie{{discovery, apart(borrowETag, none)}},
-		},
-		{
-			Name: "no resources", Does: "serves nothing",
-			lies: []lie{{discovery, none}},
-		},
-		{
-			Name: "discovery of nulls", Does: "serves documents in which everything is null",
+			Name: "discovery of nulls",
 			lies: []lie{{discovery, text(http.StatusOK, discoveryType, `{"items":[null,{"metadata":null,"versions":[null,{"resources":[null]}]}]}`)}},
 		},
 	}

@@ -5,52 +5,32 @@ package hostile
 import (
 	"fmt"
 	"io"
-	"net"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 )
 
 // elsewhere is the target of redirects. It responds with an empty object, and records the requests.
 type elsewhere struct {
-	listener net.Listener
-	server   *http.Server
-	running  sync.WaitGroup
+	server *httptest.Server
 
-	mu     sync.Mutex // protects the fields
-	seen   []string
-	closed bool
+	mu   sync.Mutex // protects seen
+	seen []string
 }
 
-func startElsewhere(a *authority) (*elsewhere, error) {
-	listener, err := listen()
-	if err != nil {
-		return nil, err
-	}
-	e := &elsewhere{listener: listener}
-	e.server = &http.Server{
-		Handler: http.HandlerFunc(e.note), TLSConfig: a.serverTLS("h2", "http/1.1"),
-		ErrorLog: silent(), ReadHeaderTimeout: time.Minute,
-	}
-	e.running.Go(func() { _ = e.server.ServeTLS(listener, "", "") })
-	return e, nil
+func startElsewhere(a *authority) *elsewhere {
+	e := &elsewhere{}
+	e.server = newServer(http.HandlerFunc(e.note), a.serverTLS("h2", "http/1.1"))
+	e.server.EnableHTTP2 = true
+	e.server.StartTLS()
+	return e
 }
 
-func (e *elsewhere) url(r *http.Request) string {
-	return "https://" + e.listener.Addr().String() + r.URL.RequestURI()
-}
+func (e *elsewhere) url(r *http.Request) string { return e.server.URL + r.URL.RequestURI() }
 
 func (e *elsewhere) note(w http.ResponseWriter, r *http.Request) {
-	e.mu.Lock()
-	if e.closed {
-		e.mu.Unlock()
-		return
-	}
-	e.running.Add(1)
-	e.mu.Unlock()
-	defer e.running.Done()
 	var with []string
 	if r.Header.Get("Authorization") != "" {
 		with = append(with, "a token")
@@ -72,12 +52,4 @@ func (e *elsewhere) arrived() []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return slices.Clone(e.seen)
-}
-
-func (e *elsewhere) close() {
-	e.mu.Lock()
-	e.closed = true
-	e.mu.Unlock()
-	_ = e.server.Close()
-	e.running.Wait()
 }

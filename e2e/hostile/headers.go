@@ -14,16 +14,10 @@ import (
 // headers are servers whose headers do not come to an end.
 func headers() []Script {
 	return []Script{
+		{Name: "silence", lies: []lie{{everything, silence}}},
+		{Name: "silence for objects", lies: []lie{{configMaps, silence}}},
 		{
-			Name: "silence", Does: "takes every request and never answers",
-			lies: []lie{{everything, silence}},
-		},
-		{
-			Name: "silence for objects", Does: "takes lists and watches and never answers",
-			lies: []lie{{configMaps, silence}},
-		},
-		{
-			Name: "dripping headers", Does: "sends a header line every 50 ms and never the last one", http1: true,
+			Name: "dripping headers", http1: true,
 			lies: []lie{{everything, raw(func(s *Server, conn net.Conn) {
 				s.afterwards(conn, 50*time.Millisecond, func(i int) string {
 					if i == 0 {
@@ -34,13 +28,13 @@ func headers() []Script {
 			})}},
 		},
 		{
-			Name: "endless headers", Does: "sends header lines as fast as it can and never the last one", http1: true,
+			Name: "endless headers", http1: true,
 			lies: []lie{{configMaps, raw(func(s *Server, conn net.Conn) {
 				s.flood(conn, "HTTP/1.1 200 OK\r\n", "X-Flood: "+strings.Repeat("x", 100)+"\r\n")
 			})}},
 		},
 		{
-			Name: "endless early hints", Does: "sends informational answers (103) and never the final one",
+			Name: "endless early hints",
 			lies: []lie{{configMaps, func(s *Server, w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Link", "</style.css>; rel=preload")
 				for s.pause(r.Context(), time.Millisecond) == nil {
@@ -49,7 +43,7 @@ func headers() []Script {
 			}}},
 		},
 		{
-			Name: "an upgrade without a request", Does: "switches protocols (101) when asked for lists and watches", http1: true,
+			Name: "an upgrade without a request", http1: true,
 			lies: []lie{{configMaps, raw(func(s *Server, conn net.Conn) {
 				_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: chaos\r\n\r\n")
 				s.flood(conn, "", "chaos ")
@@ -60,43 +54,26 @@ func headers() []Script {
 
 // manyHeaders are servers with oversized or numerous headers.
 func manyHeaders() []Script {
-	large := with((*Server).tellTheTruth, "X-Large", strings.Repeat("x", 1<<20))
 	return []Script{
+		{Name: "a header of 1 MiB", lies: []lie{{everything, adding(1, "X-Large", strings.Repeat("x", 1<<20))}}},
+		{Name: "ten thousand headers", lies: []lie{{everything, adding(10_000, "X-#", "many")}}},
+		{Name: "a hundred warnings", lies: []lie{{everything, adding(100, "Warning", "299 - \"\tpay \u202e attention #\"")}}},
 		{
-			Name: "a header of 1 MiB", Does: "adds a header of 1 MiB to every answer",
-			lies: []lie{{everything, large}},
-		},
-		{
-			Name: "ten thousand headers", Does: "adds ten thousand headers to every answer",
-			lies: []lie{{everything, func(s *Server, w http.ResponseWriter, r *http.Request) {
-				for i := range 10_000 {
-					w.Header().Set("X-"+number(i), "many")
-				}
-				s.tellTheTruth(w, r)
-			}}},
-		},
-		{
-			Name: "a hundred warnings", Does: "adds a hundred Warning headers to every answer, with tabs and characters that turn text around",
-			lies: []lie{{everything, func(s *Server, w http.ResponseWriter, r *http.Request) {
-				for i := range 100 {
-					w.Header().Add("Warning", fmt.Sprintf("299 - \"\tpay \u202e attention %d\"", i))
-				}
-				s.tellTheTruth(w, r)
-			}}},
-		},
-		{
-			Name: "colourful warnings", Does: "adds Warning headers with control characters to lists", http1: true,
+			Name: "colourful warnings", http1: true,
 			lies: onLists(literally("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n" +
 				strings.Repeat("Warning: 299 - \"\x1b[31mall is well\x07\x00\"\r\n", 100) + "\r\n" + emptyList)),
 		},
-		{
-			Name: "ten thousand warnings", Does: "adds ten thousand Warning headers to lists and watches",
-			lies: []lie{{configMaps, func(s *Server, w http.ResponseWriter, r *http.Request) {
-				for i := range 10_000 {
-					w.Header().Add("Warning", fmt.Sprintf("299 - %q", "pay attention "+number(i)))
-				}
-				s.tellTheTruth(w, r)
-			}}},
-		},
+		{Name: "ten thousand warnings", lies: []lie{{configMaps, adding(10_000, "Warning", `299 - "pay attention #"`)}}},
+	}
+}
+
+// adding tells the truth with more headers, of which # is the number.
+func adding(n int, key, value string) answer {
+	return func(s *Server, w http.ResponseWriter, r *http.Request) {
+		for i := range n {
+			numbered := strings.NewReplacer("#", number(i))
+			w.Header().Add(numbered.Replace(key), numbered.Replace(value))
+		}
+		s.tellTheTruth(w, r)
 	}
 }

@@ -13,39 +13,18 @@ func identities() []Script {
 	const beforeUID = `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"kube-system","uid":"`
 	const beforeVersion = `{"major":"1","minor":"36","gitVersion":"v1.36.3`
 	return []Script{
+		{Name: "no uid", lies: []lie{{at(systemPath), text(http.StatusOK, jsonType, beforeUID+`"}}`)}}},
+		{Name: "a uid of 10 MB", lies: []lie{{at(systemPath), long(jsonType, repeated{beforeUID, "u", 10_000_000, `"}}`})}}},
+		{Name: "a uid of 100 kB", lies: []lie{{at(systemPath), long(jsonType, repeated{beforeUID, "u", 100_000, `"}}`})}}},
 		{
-			Name: "no uid", Does: "has a kube-system without a UID",
-			lies: []lie{{at(systemPath), text(http.StatusOK, jsonType, beforeUID+`"}}`)}},
-		},
-		{
-			Name: "a uid of 10 MB", Does: "has a kube-system with a UID of 10 MB",
-			lies: []lie{{at(systemPath), long(jsonType, repeated{beforeUID, "u", 10_000_000, `"}}`})}},
-		},
-		{
-			Name: "a uid of 100 kB", Does: "has a kube-system with a UID of 100 kB",
-			lies: []lie{{at(systemPath), long(jsonType, repeated{beforeUID, "u", 100_000, `"}}`})}},
-		},
-		{
-			Name: "another uid each time", Does: "has a kube-system with another UID whenever it is asked",
+			Name: "another uid each time",
 			lies: []lie{{at(systemPath), func(s *Server, w http.ResponseWriter, r *http.Request) {
 				text(http.StatusOK, jsonType, fmt.Sprintf(`%s%d"}}`, beforeUID, s.lies.Load()))(s, w, r)
 			}}},
 		},
-		{
-			Name: "a version of 1 MB", Does: "has a version of 1 MB",
-			lies: []lie{{at(versionPath), long(jsonType, repeated{beforeVersion, "9", 1_000_000, `"}`})}},
-		},
-		{
-			Name: "a version of 100 kB", Does: "has a version of 100 kB",
-			lies: []lie{{at(versionPath), long(jsonType, repeated{beforeVersion, "9", 100_000, `"}`})}},
-		},
-		{
-			Name: "a version to look at", Does: "has a version with control characters and line breaks",
-			lies: []lie{{at(versionPath), text(http.StatusOK, jsonType, beforeVersion+`\u001b[2J\n\u0000READY=True\u202e"}`)}},
-		},
-		{
-			Name: "a nested version", Does: "has a version of a hundred thousand nested lists",
-			lies: []lie{{at(versionPath), text(http.StatusOK, jsonType, `{"gitVersion":`+strings.Repeat("[", 100_000))}},
-		},
+		{Name: "a version of 1 MB", lies: []lie{{at(versionPath), long(jsonType, repeated{beforeVersion, "9", 1_000_000, `"}`})}}},
+		{Name: "a version of 100 kB", lies: []lie{{at(versionPath), long(jsonType, repeated{beforeVersion, "9", 100_000, `"}`})}}},
+		{Name: "a version to look at", lies: []lie{{at(versionPath), text(http.StatusOK, jsonType, beforeVersion+`\u001b[2J\n\u0000READY=True\u202e"}`)}}},
+		{Name: "a nested version", lies: []lie{{at(versionPath), text(http.StatusOK, jsonType, `{"gitVersion":`+strings.Repeat("[", 100_000))}}},
 	}
 }

@@ -17,45 +17,33 @@ func objects() []Script {
 	plain := func(body string) []lie { return onLists(text(http.StatusOK, jsonType, body)) }
 	return []Script{
 		{
-			Name: "a string of 64 MiB", Does: "lists an object with a string of 64 MiB",
+			Name: "a string of 64 MiB",
 			lies: onLists(long(jsonType, repeated{listHead + `{"metadata":{"name":"huge","namespace":"default"},"data":{"x":"`, "x", 64 << 20, `"}}` + listTail})),
 		},
+		{Name: "a million empty objects", lies: onLists(long(jsonType, repeated{listHead + "{}", ",{}", 1_000_000, listTail}))},
+		{Name: "a million empty protobufs", lies: onLists(emptyProtobufs(1_000_000))},
 		{
-			Name: "a million empty objects", Does: "lists a million objects without anything in them, in three bytes each",
-			lies: onLists(long(jsonType, repeated{listHead + "{}", ",{}", 1_000_000, listTail})),
-		},
-		{
-			Name: "a million empty protobufs", Does: "lists a million objects without anything in them, in two bytes of protobuf each",
-			lies: onLists(emptyProtobufs(1_000_000)),
-		},
-		{
-			Name: "a million empty owners", Does: "lists an object with a million owners without a name, in three bytes each",
+			Name: "a million empty owners",
 			lies: onLists(long(jsonType, repeated{listHead + `{"metadata":{"name":"owned","namespace":"default","ownerReferences":[{}`, ",{}", 1_000_000, `]}}` + listTail})),
 		},
-		{
-			Name: "owners in protobuf", Does: "lists an object with half a million owners without a name, in two bytes of protobuf each",
-			lies: onLists(ownersInProtobuf(500_000)),
-		},
-		{
-			Name: "containers in protobuf", Does: "lists a Pod with a million containers without a name, in two bytes of protobuf each",
-			lies: onLists(containersInProtobuf(1_000_000)),
-		},
-		{Name: "objects without metadata", Does: "lists objects without metadata", lies: onLists(list(`{}`, `{"data":{"a":"b"}}`, `{"metadata":null}`, `null`))},
-		{Name: "objects of another kind", Does: "lists Secrets and Pods among ConfigMaps", lies: onLists(list(
+		{Name: "owners in protobuf", lies: onLists(ownersInProtobuf(500_000))},
+		{Name: "containers in protobuf", lies: onLists(containersInProtobuf(1_000_000))},
+		{Name: "objects without metadata", lies: onLists(list(`{}`, `{"data":{"a":"b"}}`, `{"metadata":null}`, `null`))},
+		{Name: "objects of another kind", lies: onLists(list(
 			`{"kind":"Secret","apiVersion":"v1","metadata":{"name":"secret","namespace":"default"},"data":{"a":"Yg=="}}`,
 			`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"pod","namespace":"default"},"spec":{"containers":[]}}`))},
-		{Name: "names that are none", Does: "lists objects with paths, line breaks and a megabyte as names", lies: onLists(list(
+		{Name: "names that are none", lies: onLists(list(
 			`{"metadata":{"name":"../../../etc/passwd","namespace":"default","labels":{"test":"yes"}}}`,
 			`{"metadata":{"name":"a\nb\u0000c\u001b[2J","namespace":"de/fault","labels":{"test":"yes"}}}`,
 			`{"metadata":{"name":"%2e%2e?x=y#z","namespace":"..","labels":{"test":"yes"}}}`,
 			`{"metadata":{"name":"`+strings.Repeat("n", 1<<20)+`","namespace":"default","labels":{"test":"yes"}}}`))},
-		{Name: "the same name over and over", Does: "lists a hundred thousand objects of the same name", lies: onLists(
+		{Name: "the same name over and over", lies: onLists(
 			long(jsonType, repeated{listHead + small(0), "," + small(0), 100_000, listTail}))},
-		{Name: "a version that is no number", Does: "lists with the resourceVersion 'banana'", lies: plain(versioned("banana"))},
-		{Name: "a version that is too large", Does: "lists with a resourceVersion of a thousand digits", lies: plain(versioned(strings.Repeat("9", 1000)))},
-		{Name: "a version of nothing", Does: "lists without a resourceVersion", lies: plain(versioned(""))},
-		{Name: "a version for the address", Does: "lists with a resourceVersion that looks like parameters", lies: plain(versioned("0&watch=false&x=../.."))},
-		{Name: "versions that go back", Does: "lists with a resourceVersion that is smaller each time", lies: onLists(
+		{Name: "a version that is no number", lies: plain(versioned("banana"))},
+		{Name: "a version that is too large", lies: plain(versioned(strings.Repeat("9", 1000)))},
+		{Name: "a version of nothing", lies: plain(versioned(""))},
+		{Name: "a version for the address", lies: plain(versioned("0&watch=false&x=../.."))},
+		{Name: "versions that go back", lies: onLists(
 			func(s *Server, w http.ResponseWriter, r *http.Request) {
 				text(http.StatusOK, jsonType, versioned(number(1_000_000-int(s.lies.Load()))))(s, w, r)
 			})},

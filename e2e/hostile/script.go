@@ -13,7 +13,6 @@ import (
 type Script struct {
 	// Name is short, and no other script has it.
 	Name string
-	Does string
 
 	lies  []lie // the first lie that matches a request applies
 	http1 bool  // speak HTTP/1.1 only

@@ -12,6 +12,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"sync"
@@ -29,7 +30,7 @@ type Server struct {
 	authority *authority
 	token     string
 	elsewhere *elsewhere
-	listener  net.Listener
+	server    *httptest.Server
 	honest    *httputil.ReverseProxy
 	upstream  *http.Transport
 
@@ -39,14 +40,14 @@ type Server struct {
 	stop    func()
 	running sync.WaitGroup
 
-	// mu protects conns, the connections that no http.Server closes; nil after Close.
+	// mu protects conns, the connections that the server does not close; nil after Close.
 	mu    sync.Mutex
 	conns map[net.Conn]struct{}
 }
 
 // New starts a server in front of a kubeconfig's API server. It makes no connection before a client connects.
 func New(kubeconfig []byte, script Script) (*Server, error) {
-	config, err := configOf(kubeconfig)
+	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("read the kubeconfig: %w", err)
 	}
@@ -58,23 +59,9 @@ func New(kubeconfig []byte, script Script) (*Server, error) {
 	if s.authority, err = newAuthority(); err != nil {
 		return nil, fmt.Errorf("make certificates: %w", err)
 	}
-	if s.elsewhere, err = startElsewhere(s.authority); err != nil {
-		return nil, err
-	}
-	if s.listener, err = listen(); err != nil {
-		s.elsewhere.close()
-		return nil, err
-	}
+	s.elsewhere = startElsewhere(s.authority)
 	s.serve()
 	return s, nil
-}
-
-func configOf(kubeconfig []byte) (*rest.Config, error) {
-	c, err := clientcmd.Load(kubeconfig)
-	if err != nil {
-		return nil, err
-	}
-	return clientcmd.NewDefaultClientConfig(*c, nil).ClientConfig()
 }
 
 func (s *Server) lead(config *rest.Config) error {
@@ -107,40 +94,25 @@ func (s *Server) lead(config *rest.Config) error {
 
 func silent() *log.Logger { return log.New(io.Discard, "", 0) }
 
-func listen() (net.Listener, error) {
-	var config net.ListenConfig
-	//nolint:forbidigo // Listening on loopback takes no time.
-	l, err := config.Listen(context.Background(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, fmt.Errorf("start a hostile server: %w", err)
-	}
-	return l, nil
+// newServer listens on loopback.
+func newServer(handler http.Handler, config *tls.Config) *httptest.Server {
+	s := httptest.NewUnstartedServer(handler)
+	s.TLS, s.Config.ErrorLog, s.Config.ReadHeaderTimeout = config, silent(), time.Minute
+	return s
 }
 
 func (s *Server) serve() {
+	protocols := []string{"h2", "http/1.1"}
+	if s.script.http1 {
+		protocols = protocols[1:]
+	}
+	s.server = newServer(s, s.authority.serverTLS(protocols...))
 	if s.script.conn != nil {
 		s.running.Go(s.acceptRaw)
 		return
 	}
-	server := &http.Server{
-		Handler:           s,
-		ErrorLog:          silent(),
-		ReadHeaderTimeout: time.Minute,
-		MaxHeaderBytes:    1 << 20,
-	}
-	protocols := []string{"h2", "http/1.1"}
-	if s.script.http1 {
-		protocols = protocols[1:]
-		server.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){}
-	}
-	server.TLSConfig = s.authority.serverTLS(protocols...)
-	s.running.Go(func() {
-		_ = server.ServeTLS(s.listener, "", "")
-	})
-	s.running.Go(func() {
-		<-s.done
-		_ = server.Close()
-	})
+	s.server.EnableHTTP2, s.server.Config.MaxHeaderBytes = !s.script.http1, 1<<20
+	s.server.StartTLS()
 }
 
 // ServeHTTP responds to a request, truthfully or not.
@@ -181,12 +153,8 @@ func (s *Server) tellTheTruth(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) acceptRaw() {
-	s.running.Go(func() {
-		<-s.done
-		_ = s.listener.Close()
-	})
 	for {
-		conn, err := s.listener.Accept()
+		conn, err := s.server.Listener.Accept()
 		if err != nil {
 			return
 		}
@@ -231,9 +199,12 @@ func (s *Server) Close() {
 	for conn := range conns {
 		_ = conn.Close()
 	}
+	for _, one := range []*httptest.Server{s.server, s.elsewhere.server} {
+		one.CloseClientConnections()
+		one.Close()
+	}
 	s.running.Wait()
 	s.upstream.CloseIdleConnections()
-	s.elsewhere.close()
 }
 
 // Kubeconfig returns a kubeconfig that leads to the server, with a bearer token.
@@ -241,7 +212,7 @@ func (s *Server) Kubeconfig() []byte {
 	const name = "hostile"
 	c := clientcmdapi.NewConfig()
 	c.Clusters[name] = &clientcmdapi.Cluster{
-		Server: "https://" + s.listener.Addr().String(), CertificateAuthorityData: s.authority.caPEM,
+		Server: "https://" + s.server.Listener.Addr().String(), CertificateAuthorityData: s.authority.pem,
 	}
 	c.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: s.token}
 	c.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}

@@ -34,34 +34,13 @@ func first(initial, later answer) []lie { return []lie{{streaming, initial}, {wa
 
 func watches() []Script {
 	return []Script{
-		{
-			Name: "endless frame", Does: "responds to watches with one event that does not end",
-			lies: []lie{{watching, endless(jsonType, `{"type":"ADDED","object":{"kind":"ConfigMap","apiVersion":"v1","data":{"x":"`, "x")}},
-		},
-		{
-			Name: "endless frame of spaces", Does: "responds to watches with spaces without an end",
-			lies: []lie{{watching, endless(jsonType, "", " ")}},
-		},
-		{
-			Name: "endless frame of lists", Does: "responds to watches with nested lists without an end",
-			lies: []lie{{watching, endless(jsonType, "", "[")}},
-		},
-		{
-			Name: "endless frame in protobuf", Does: "responds to watches with protobuf that announces an event of 4 GiB and sends it",
-			lies: []lie{{watching, endless(protobufType+";stream=watch", "\xff\xff\xff\xff", "x")}},
-		},
-		{
-			Name: "containers in an event", Does: "responds to watches with a Pod of a million containers, in two bytes of protobuf each",
-			lies: []lie{{watching, containersInEvent(1_000_000)}},
-		},
-		{
-			Name: "endless frame later", Does: "begins a watch well and then sends an event that does not end",
-			lies: []lie{{watching, endless(jsonType, synced+`{"type":"ADDED","object":{"kind":"ConfigMap","data":{"x":"`, "x")}},
-		},
-		{
-			Name: "watch of no end of objects", Does: "responds to watches with objects without an end",
-			lies: []lie{{watching, noEndOfObjects}},
-		},
+		{Name: "endless frame", lies: []lie{{watching, endless(jsonType, `{"type":"ADDED","object":{"kind":"ConfigMap","apiVersion":"v1","data":{"x":"`, "x")}}},
+		{Name: "endless frame of spaces", lies: []lie{{watching, endless(jsonType, "", " ")}}},
+		{Name: "endless frame of lists", lies: []lie{{watching, endless(jsonType, "", "[")}}},
+		{Name: "endless frame in protobuf", lies: []lie{{watching, endless(protobufType+";stream=watch", "\xff\xff\xff\xff", "x")}}},
+		{Name: "containers in an event", lies: []lie{{watching, containersInEvent(1_000_000)}}},
+		{Name: "endless frame later", lies: []lie{{watching, endless(jsonType, synced+`{"type":"ADDED","object":{"kind":"ConfigMap","data":{"x":"`, "x")}}},
+		{Name: "watch of no end of objects", lies: []lie{{watching, noEndOfObjects}}},
 	}
 }
 
@@ -72,7 +51,7 @@ func endings() []Script {
 	}
 	return []Script{
 		{
-			Name: "watch as text", Does: "responds to watches truthfully, as text/plain, and leaves them open",
+			Name: "watch as text",
 			lies: []lie{{watching, func(s *Server, w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Content-Type", "text/plain")
 				if send(w, synced) {
@@ -80,33 +59,18 @@ func endings() []Script {
 				}
 			}}},
 		},
+		{Name: "stream without its end", lies: []lie{{streaming, stream(event("ADDED", fmt.Sprintf(oneMap, "1")))}}},
+		{Name: "stream with plain bookmarks", lies: []lie{{streaming, stream(event("ADDED", fmt.Sprintf(oneMap, "1")), bookmark("5"), bookmark("6"))}}},
+		{Name: "watch never begins", lies: []lie{{watching, stream()}}},
+		{Name: "dripping watch", lies: []lie{{watching, drip(jsonType, "", " ", 50*time.Millisecond)}}},
+		{Name: "watch closed at once", lies: []lie{{watching, closed}}},
+		{Name: "watch closed after the beginning", lies: first(text(http.StatusOK, jsonType, synced), closed)},
 		{
-			Name: "stream without its end", Does: "streams the objects of a list and never says that it is complete, as aggregated API servers do",
-			lies: []lie{{streaming, stream(event("ADDED", fmt.Sprintf(oneMap, "1")))}},
-		},
-		{
-			Name: "stream with plain bookmarks", Does: "streams the objects of a list and then bookmarks without the annotation of the end",
-			lies: []lie{{streaming, stream(event("ADDED", fmt.Sprintf(oneMap, "1")), bookmark("5"), bookmark("6"))}},
-		},
-		{
-			Name: "watch never begins", Does: "responds to watches with headers and nothing else",
-			lies: []lie{{watching, stream()}},
-		},
-		{
-			Name: "dripping watch", Does: "responds to watches with a space every 50 ms",
-			lies: []lie{{watching, drip(jsonType, "", ' ', 50*time.Millisecond)}},
-		},
-		{Name: "watch closed at once", Does: "ends every watch before an event", lies: []lie{{watching, closed}}},
-		{
-			Name: "watch closed after the beginning", Does: "begins a watch well and ends it, and every later one before an event",
-			lies: first(text(http.StatusOK, jsonType, synced), closed),
-		},
-		{
-			Name: "watch closed after an event", Does: "begins a watch well and ends it, and every later one after one event",
+			Name: "watch closed after an event",
 			lies: first(text(http.StatusOK, jsonType, synced), text(http.StatusOK, jsonType, event("MODIFIED", fmt.Sprintf(oneMap, "2")))),
 		},
 		{
-			Name: "watch expires forever", Does: "says of every watch that its version is too old (410)",
+			Name: "watch expires forever",
 			lies: []lie{{watching, text(http.StatusOK, jsonType, event("ERROR",
 				`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","message":"too old","code":410}`))}},
 		},
