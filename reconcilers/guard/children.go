@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
 )
 
 const maxGenerated = 52
@@ -26,9 +28,9 @@ func (c *Controller[O]) Create(ctx context.Context, obj client.Object, opts ...c
 	if err != nil {
 		return err
 	}
-	if obj.GetName() == "" && obj.GetGenerateName() != "" {
+	if prefix := obj.GetGenerateName(); obj.GetName() == "" && prefix != "" {
 		identity := fmt.Sprintf("%s\n%s\n%s", c.key.uid, c.key.kind, gvk.GroupKind())
-		obj.SetName(shorten(obj.GetGenerateName(), maxGenerated) + digest(identity+"\n"+obj.GetGenerateName()))
+		obj.SetName(prefix[:min(len(prefix), maxGenerated)] + digest(identity+"\n"+prefix))
 		obj.SetGenerateName("")
 	}
 	opts = append([]client.CreateOption{client.FieldOwner(c.host.options.identity())}, opts...)
@@ -62,7 +64,7 @@ func (c *Controller[O]) reuse(ctx context.Context, obj client.Object, gvk schema
 // Apply is Create by server-side apply: it creates or updates, and removes fields that the last Apply had. It does
 // not change obj.
 func (c *Controller[O]) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-	fields, err := generic(obj)
+	fields, err := object.Generic(obj)
 	if err != nil {
 		return fmt.Errorf("convert the object to be applied: %w", err)
 	}
@@ -109,5 +111,3 @@ func (c *Controller[O]) adopt(obj client.Object) (schema.GroupVersionKind, error
 func InstanceOf(obj client.Object) string { return fit(obj.GetName(), maxLabel) }
 
 const maxLabel = 63
-
-func shorten(text string, most int) string { return text[:min(len(text), most)] }

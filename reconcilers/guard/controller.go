@@ -95,10 +95,10 @@ func (c *Controller[O]) UpdateCondition(
 
 func (c *Controller[O]) changeEntry(ctx context.Context, f func(*entry)) error {
 	if c.running == nil {
-		if !c.host.turns.take(c.key) {
+		if _, taken := c.host.turns.LoadOrStore(c.key, true); taken {
 			return c.host.busy()
 		}
-		defer c.host.turns.leave(c.key)
+		defer c.host.turns.Delete(c.key)
 	}
 	s, err := c.change(ctx, func(s *snapshot[O]) error {
 		if err := c.mayChange(s); err != nil {
@@ -187,7 +187,7 @@ func (c *Controller[O]) isFree(l lock.State) error {
 	if l.Holder == "" || l.Holder == c.host.holder {
 		return nil
 	}
-	if d := c.host.others.remaining(c.key, l, c.host.clock.now()); d > 0 {
+	if d := c.host.remaining(c.key, l); d > 0 {
 		return &LockedError{Holder: l.Holder, RetryAfter: d}
 	}
 	return nil

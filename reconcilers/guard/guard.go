@@ -56,10 +56,10 @@ func (r *run) owns(e entry) bool { return e.isRun(r.holder, r.attempt, r.number)
 // read. An error of the task is returned as it is. If the outcome cannot be written, Guard returns an error, and the
 // next Guard gets the same Attempt.ID.
 func (c *Controller[O]) Guard(ctx context.Context, intent string, task Task) (err error) {
-	if !c.host.turns.take(c.key) {
+	if _, taken := c.host.turns.LoadOrStore(c.key, true); taken {
 		return c.host.busy()
 	}
-	defer c.host.turns.leave(c.key)
+	defer c.host.turns.Delete(c.key)
 	r, err := c.acquire(ctx, intent)
 	if err != nil {
 		return fmt.Errorf("lock %s of %s: %w", c.key.kind, c.object.GetName(), err)
@@ -94,7 +94,7 @@ func (c *Controller[O]) acquire(ctx context.Context, intent string) (*run, error
 	if err != nil {
 		return nil, err
 	}
-	c.host.others.forget(c.key)
+	c.host.others.Remove(c.key)
 	c.refresh(s)
 	if c.host.clock.now().Sub(r.since) >= c.host.options.patience() {
 		return nil, fmt.Errorf("%w: taking the lock took too long", ErrLockLost)

@@ -10,9 +10,11 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -29,9 +31,9 @@ type Host[O client.Object] struct {
 	finalizers object.Finalizers
 	holder     string
 	clock      clock
-	others     observations
-	turns      turns
-	types      conditionTypes
+	others     *cache.LRUExpireCache // an observation by lockKey
+	turns      sync.Map              // the lockKeys of running tasks and writes
+	types      sync.Map              // the condition types of controllers
 }
 
 // NewHost returns a host. The client writes the objects, their children and Leases; live must read the same cluster
@@ -56,6 +58,7 @@ func NewHost[O client.Object](c client.Client, live client.Reader, o Options[O])
 	}
 	return &Host[O]{
 		client: c, live: live, options: o, gvk: gvk, clock: realClock{},
+		others:     cache.NewLRUExpireCache(maxObservations),
 		finalizers: object.Finalizers{Client: c, Kind: gvk, Owner: o.identity()},
 		// Two processes of one name must never take each other's locks for their own.
 		holder: cmp.Or(o.Holder, fit(name, maxManager)) + "_" + strings.ToLower(rand.Text()),
@@ -81,7 +84,7 @@ func checkType(conditionType string) error {
 func (h *Host[O]) controller(ctx context.Context, obj O, conditionType string, p *precondition) (*Controller[O], error) {
 	c := &Controller[O]{host: h, object: obj, key: lockKey{uid: obj.GetUID(), kind: conditionType}, precondition: p}
 	c.store = h.storeFor(obj, conditionType)
-	h.types.add(conditionType)
+	h.types.Store(conditionType, true)
 	var err error
 	if c.seen, err = c.store.view(ctx, obj); err != nil {
 		return nil, fmt.Errorf("read the lock %s of %s: %w", conditionType, obj.GetName(), err)

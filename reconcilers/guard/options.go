@@ -3,6 +3,7 @@
 package guard
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -77,9 +78,7 @@ func (o Options[O]) withDefaults() (Options[O], error) {
 	if o.Locks != nil && o.Conditions == nil {
 		return o, fmt.Errorf("%w: guard %s: Locks without Conditions; give both, or neither", ErrInvalidConfig, o.Name)
 	}
-	if o.TTL == 0 {
-		o.TTL = defaultTTL
-	}
+	o.TTL = cmp.Or(o.TTL, defaultTTL)
 	if o.TTL < time.Second || o.TTL%time.Second != 0 || o.TTL > maxTTL {
 		return o, fmt.Errorf("%w: guard %s: TTL %v: whole seconds up to an hour are needed", ErrInvalidConfig, o.Name, o.TTL)
 	}
@@ -87,9 +86,7 @@ func (o Options[O]) withDefaults() (Options[O], error) {
 		return o, fmt.Errorf("%w: guard %s: a negative Timeout, or a Holder of more than %d bytes",
 			ErrInvalidConfig, o.Name, maxHolder)
 	}
-	if o.LeaseNamespace == "" {
-		o.LeaseNamespace = metav1.NamespaceDefault
-	}
+	o.LeaseNamespace = cmp.Or(o.LeaseNamespace, metav1.NamespaceDefault)
 	if o.Classify == nil {
 		o.Classify = classify
 	}

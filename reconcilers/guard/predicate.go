@@ -4,7 +4,6 @@ package guard
 
 import (
 	"slices"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,8 +28,7 @@ func (h *Host[O]) Predicate() predicate.Predicate {
 		if !ok || !also || was.GetResourceVersion() == is.GetResourceVersion() { // a resync
 			return true
 		}
-		own := h.types.all()
-		return h.isReleased(was, is) || !equality.Semantic.DeepEqual(h.without(was, own), h.without(is, own))
+		return h.isReleased(was, is) || !equality.Semantic.DeepEqual(h.without(was), h.without(is))
 	}}
 }
 
@@ -48,7 +46,7 @@ func (h *Host[O]) isReleased(was, is O) bool {
 	return false
 }
 
-func (h *Host[O]) without(obj O, conditionTypes []string) O {
+func (h *Host[O]) without(obj O) O {
 	c := obj.DeepCopyObject().(O)
 	c.SetResourceVersion("")
 	c.SetManagedFields(nil)
@@ -60,26 +58,8 @@ func (h *Host[O]) without(obj O, conditionTypes []string) O {
 	}
 	conditions := h.options.Conditions(c)
 	*conditions = slices.DeleteFunc(*conditions, func(c metav1.Condition) bool {
-		return slices.Contains(conditionTypes, c.Type)
+		_, isOurs := h.types.Load(c.Type)
+		return isOurs
 	})
 	return c
-}
-
-type conditionTypes struct {
-	mu    sync.Mutex // for operations in memory
-	known []string   // replaced, never changed in place
-}
-
-func (c *conditionTypes) add(conditionType string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !slices.Contains(c.known, conditionType) {
-		c.known = append(slices.Clone(c.known), conditionType)
-	}
-}
-
-func (c *conditionTypes) all() []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.known
 }

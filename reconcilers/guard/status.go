@@ -7,9 +7,7 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/reconcilers/guard/lock"
@@ -55,21 +53,9 @@ func (statusStore[O]) discard(context.Context, func(lock.State) error) (func(con
 	return func(context.Context) error { return nil }, nil
 }
 
-// apply is server-side apply of the status, with the field manager of the condition type, if the API server still has
-// obj's resourceVersion.
+// apply is object.ApplyStatus with the field manager of the condition type.
 func (h *Host[O]) apply(ctx context.Context, obj O, kind string, status map[string]any) (O, error) {
-	fields, err := generic(map[string]any{"status": status})
-	if err != nil {
-		return obj, err
-	}
-	applied := &unstructured.Unstructured{Object: fields}
-	applied.SetGroupVersionKind(h.gvk)
-	applied.SetNamespace(obj.GetNamespace())
-	applied.SetName(obj.GetName())
-	applied.SetUID(obj.GetUID())
-	applied.SetResourceVersion(obj.GetResourceVersion())
-	err = h.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(applied),
-		client.FieldOwner(h.options.identity()+"/"+fit(kind, maxManager)), client.ForceOwnership)
+	applied, err := object.ApplyStatus(ctx, h.client, obj, status, h.options.identity()+"/"+fit(kind, maxManager))
 	if err != nil {
 		return obj, err
 	}
@@ -78,13 +64,4 @@ func (h *Host[O]) apply(ctx context.Context, obj O, kind string, status map[stri
 		return obj, fmt.Errorf("convert %s: %w", h.gvk.Kind, err)
 	}
 	return fresh, nil
-}
-
-func generic(v any) (map[string]any, error) {
-	text, err := utiljson.Marshal(v)
-	if err != nil {
-		return nil, err
-	}
-	var fields map[string]any
-	return fields, utiljson.Unmarshal(text, &fields)
 }

@@ -50,52 +50,35 @@ func (h *Host[O]) sweep(ctx context.Context, isDone func(obj O) bool) error {
 	if h.options.Locks != nil {
 		return nil
 	}
-	var s sweepState
+	s := sweepState{Failed: object.Failed{What: "Leases could not be checked"}}
 	for token := ""; ctx.Err() == nil; s.pages++ {
 		if s.pages == maxSweepPages {
-			return errors.Join(s.err(), fmt.Errorf("after %d pages: %w", s.pages, errEndless))
+			return errors.Join(s.Err(), fmt.Errorf("after %d pages: %w", s.pages, errEndless))
 		}
 		var page coordinationv1.LeaseList
 		err := h.live.List(ctx, &page, client.InNamespace(h.options.LeaseNamespace),
 			client.MatchingLabels{hostLabel: h.options.Name}, client.Limit(sweepPage), client.Continue(token))
 		if err != nil {
-			return errors.Join(s.err(), fmt.Errorf("list the Leases in namespace %s: %w", h.options.LeaseNamespace, err))
+			return errors.Join(s.Err(), fmt.Errorf("list the Leases in namespace %s: %w", h.options.LeaseNamespace, err))
 		}
 		for i := range page.Items {
-			s.note(h.sweepOne(ctx, &page.Items[i], isDone, &s))
+			s.Note(h.sweepOne(ctx, &page.Items[i], isDone, &s))
 		}
 		switch page.Continue {
 		case "":
-			return errors.Join(s.err(), ctx.Err())
+			return errors.Join(s.Err(), ctx.Err())
 		case token:
-			return errors.Join(s.err(), fmt.Errorf("a page is followed by itself: %w", errEndless))
+			return errors.Join(s.Err(), fmt.Errorf("a page is followed by itself: %w", errEndless))
 		}
 		token = page.Continue
 	}
-	return errors.Join(s.err(), ctx.Err())
+	return errors.Join(s.Err(), ctx.Err())
 }
 
 // sweepState does not grow with the number of Leases.
 type sweepState struct {
-	pages, held, failed int
-	first               error
-}
-
-func (s *sweepState) note(err error) {
-	if err == nil {
-		return
-	}
-	s.failed++
-	if s.first == nil {
-		s.first = err
-	}
-}
-
-func (s *sweepState) err() error {
-	if s.failed > 1 {
-		return fmt.Errorf("%d Leases could not be checked; the first: %w", s.failed, s.first)
-	}
-	return s.first
+	object.Failed
+	pages, held int
 }
 
 func (h *Host[O]) sweepOne(ctx context.Context, l *coordinationv1.Lease, isDone func(obj O) bool, s *sweepState) error {
@@ -114,7 +97,7 @@ func (h *Host[O]) sweepOne(ctx context.Context, l *coordinationv1.Lease, isDone 
 		if !isPlausible(e.lock) {
 			return fmt.Errorf("the lock in Lease %s was not written by a guard; delete the Lease to forget the attempts of this condition", l.Name)
 		}
-		if h.others.remaining(lockKey{uid: uid, kind: e.lock.Type}, e.lock, h.clock.now()) > 0 {
+		if h.remaining(lockKey{uid: uid, kind: e.lock.Type}, e.lock) > 0 {
 			return nil
 		}
 	}

@@ -3,6 +3,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -74,9 +75,7 @@ func (o Options[O]) withDefaults() (Options[O], error) {
 			return o, fmt.Errorf("%w: pipeline %s: %s is negative", ErrInvalidConfig, o.Name, name)
 		}
 	}
-	if o.Resync == 0 {
-		o.Resync = defaultResync
-	}
+	o.Resync = cmp.Or(o.Resync, defaultResync)
 	o.PauseAnnotations = slices.Concat(o.PauseAnnotations,
 		[]string{PausedAnnotation, "cluster.x-k8s.io/paused", "operatorkit.giantswarm.io/paused"})
 	return o, nil

@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -48,8 +49,16 @@ func NewReconciler[O client.Object](c client.Client, router *Router[O], o Option
 		finalizers: object.Finalizers{Client: c, Kind: kind, Owner: o.identity()},
 		waiting: workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](
 			min(keptBase, o.Resync), min(keptMax, o.Resync)),
+		replaced: cache.NewLRUExpireCache(maxReplaced),
 	}, nil
 }
+
+const (
+	// oldFor is how long a replaced version counts as old. A cache is rarely further behind; after a restore of etcd old
+	// versions are the newest.
+	oldFor      = 10 * time.Second
+	maxReplaced = 10_000
+)
 
 // Reconciler runs a pipeline. Several goroutines may use it, but only one at a time for the same object.
 type Reconciler[O client.Object] struct {
@@ -59,7 +68,7 @@ type Reconciler[O client.Object] struct {
 	gvk        schema.GroupVersionKind
 	finalizers object.Finalizers
 	done       object.Deletions
-	views      views
+	replaced   *cache.LRUExpireCache // versions that a write of conditions has just replaced, by object
 	waiting    workqueue.TypedRateLimiter[types.NamespacedName]
 }
 
@@ -82,8 +91,8 @@ func (r *Reconciler[O]) Reconcile(ctx context.Context, req reconcile.Request) (r
 		}
 		return reconcile.Result{}, fmt.Errorf("read %s %s: %w", r.gvk.Kind, req, err)
 	}
-	if r.views.isOld(req.NamespacedName, obj.GetResourceVersion(), time.Now()) {
-		return reconcile.Result{RequeueAfter: outdated}, nil
+	if old, _ := r.replaced.Get(req.NamespacedName); old == obj.GetResourceVersion() {
+		return reconcile.Result{RequeueAfter: outdated}, nil // The pass would repeat all work, and end with a conflict.
 	}
 	s := subject[O]{
 		obj: obj, key: req.NamespacedName, uid: obj.GetUID(), generation: obj.GetGeneration(),
@@ -100,7 +109,7 @@ func (r *Reconciler[O]) Reconcile(ctx context.Context, req reconcile.Request) (r
 func (r *Reconciler[O]) forget(key types.NamespacedName) {
 	r.done.Forget(key)
 	r.waiting.Forget(key)
-	r.views.forget(key)
+	r.replaced.Remove(key)
 }
 
 func (r *Reconciler[O]) decide(ctx context.Context, s subject[O]) (reconcile.Result, error) {

@@ -12,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
@@ -101,23 +100,10 @@ func (r *Reconciler[O]) areReported(wanted, has []metav1.Condition) bool {
 
 // writeStatus carries the resourceVersion, so it changes the object that the pass has read.
 func (r *Reconciler[O]) writeStatus(ctx context.Context, s subject[O], conditions []metav1.Condition) error {
-	list := make([]any, len(conditions))
-	for i, c := range conditions {
-		list[i] = map[string]any{
-			"type": c.Type, "status": string(c.Status), "reason": c.Reason, "message": c.Message,
-			"observedGeneration": c.ObservedGeneration,
-			"lastTransitionTime": c.LastTransitionTime.UTC().Format(time.RFC3339),
-		}
-	}
-	applied := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": list}}}
-	applied.SetGroupVersionKind(r.gvk)
-	applied.SetNamespace(s.key.Namespace)
-	applied.SetName(s.key.Name)
-	applied.SetResourceVersion(s.obj.GetResourceVersion())
-	err := r.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(applied),
-		client.FieldOwner(r.options.identity()), client.ForceOwnership)
-	if before := s.obj.GetResourceVersion(); err == nil && applied.GetResourceVersion() != before {
-		r.views.replace(s.key, before, time.Now())
+	before := s.obj.GetResourceVersion()
+	applied, err := object.ApplyStatus(ctx, r.client, s.obj, map[string]any{"conditions": conditions}, r.options.identity())
+	if err == nil && applied.GetResourceVersion() != before {
+		r.replaced.Add(s.key, before, oldFor)
 	}
 	return err
 }

@@ -10,31 +10,16 @@ import (
 
 // Deletions are objects whose deletion has succeeded, and only the removal of the finalizer is left. They are in
 // memory.
-type Deletions struct {
-	mu   sync.Mutex // for map operations
-	uids map[types.NamespacedName]types.UID
-}
+type Deletions struct{ uids sync.Map } // types.UID by types.NamespacedName
 
 // Add records a deletion that has succeeded.
-func (d *Deletions) Add(key types.NamespacedName, uid types.UID) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.uids == nil {
-		d.uids = map[types.NamespacedName]types.UID{}
-	}
-	d.uids[key] = uid
-}
+func (d *Deletions) Add(key types.NamespacedName, uid types.UID) { d.uids.Store(key, uid) }
 
 // Has reports whether the deletion of an object has succeeded.
 func (d *Deletions) Has(key types.NamespacedName, uid types.UID) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.uids[key] == uid
+	done, _ := d.uids.Load(key)
+	return done == uid
 }
 
 // Forget drops an object that is gone, or lost the finalizer.
-func (d *Deletions) Forget(key types.NamespacedName) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.uids, key)
-}
+func (d *Deletions) Forget(key types.NamespacedName) { d.uids.Delete(key) }

@@ -52,7 +52,7 @@ type release struct {
 
 // all reads pages from the API server, or the app's cache if credentials for some namespaces cannot list all.
 func (r release) all(ctx context.Context) error {
-	var failed failures
+	failed := Failed{What: "objects keep their finalizer"}
 	for token, more := "", true; more && ctx.Err() == nil; {
 		page := &metav1.PartialObjectMetadataList{}
 		page.SetGroupVersionKind(r.listKind())
@@ -64,12 +64,12 @@ func (r release) all(ctx context.Context) error {
 			return fmt.Errorf("list the %s objects with the finalizer %s: %w", r.Kind.Kind, r.finalizer, err)
 		}
 		for _, err := range r.each(ctx, page.Items) {
-			failed.note(err)
+			failed.Note(err)
 		}
 		token, more = page.Continue, page.Continue != ""
 	}
-	failed.note(ctx.Err())
-	return failed.err()
+	failed.Note(ctx.Err())
+	return failed.Err()
 }
 
 // each writes several at once: a remote may be far away, and the time of a step is short.
@@ -135,26 +135,4 @@ func ignoreGone(err error, obj metav1.Object) error {
 		return nil
 	}
 	return fmt.Errorf("remove the finalizer of %s/%s: %w", obj.GetNamespace(), obj.GetName(), err)
-}
-
-type failures struct {
-	first error
-	count int
-}
-
-func (f *failures) note(err error) {
-	if err == nil {
-		return
-	}
-	f.count++
-	if f.first == nil {
-		f.first = err
-	}
-}
-
-func (f *failures) err() error {
-	if f.count > 1 {
-		return fmt.Errorf("%d objects keep their finalizer, the first one: %w", f.count, f.first)
-	}
-	return f.first
 }
