@@ -3,7 +3,6 @@
 package cluster
 
 import (
-	"context"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -12,8 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,9 +18,9 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 )
 
-// ManagerOptions sets Cache, Client and NewClient. The cache has only metadata of the credentials namespace's Secrets, without
-// others' annotations, and all objects without managed fields. The client reads Secrets from the API server, so that no
-// credential stays in memory, but their metadata from the cache. The caller adds its kinds to Cache.ByObject.
+// ManagerOptions sets Cache and Client. The cache has only metadata of the credentials namespace's Secrets, without others'
+// annotations, and all objects without managed fields. The client reads Secrets from the API server, so that no credential stays
+// in memory. The caller adds its kinds to Cache.ByObject.
 func ManagerOptions(namespace string) ctrl.Options {
 	return ctrl.Options{
 		Cache: cache.Options{
@@ -35,40 +32,8 @@ func ManagerOptions(namespace string) ctrl.Options {
 			},
 			DefaultTransform: cache.TransformStripManagedFields(),
 		},
-		Client:    client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
-		NewClient: newClient,
+		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
 	}
-}
-
-func newClient(config *rest.Config, o client.Options) (client.Client, error) {
-	inner, err := client.New(config, o)
-	if err != nil || o.Cache == nil || o.Cache.Reader == nil {
-		return inner, err
-	}
-	return &metadataReader{Client: inner, cache: o.Cache.Reader}, nil
-}
-
-// metadataReader reads the metadata of Secrets from the cache: CacheOptions.DisableFor applies to the metadata of a kind, too.
-type metadataReader struct {
-	client.Client
-	cache client.Reader
-}
-
-// Get reads an object.
-func (r *metadataReader) Get(ctx context.Context, key client.ObjectKey, obj client.Object, o ...client.GetOption) error {
-	if metadata, ok := obj.(*metav1.PartialObjectMetadata); ok && metadata.GroupVersionKind() == corev1.SchemeGroupVersion.WithKind("Secret") {
-		return r.cache.Get(ctx, key, obj, o...)
-	}
-	return r.Client.Get(ctx, key, obj, o...)
-}
-
-// List reads a list of objects.
-func (r *metadataReader) List(ctx context.Context, list client.ObjectList, o ...client.ListOption) error {
-	metadata, ok := list.(*metav1.PartialObjectMetadataList)
-	if ok && metadata.GroupVersionKind() == corev1.SchemeGroupVersion.WithKind("SecretList") {
-		return r.cache.List(ctx, list, o...)
-	}
-	return r.Client.List(ctx, list, o...)
 }
 
 // keepOurs drops annotations of other owners, which include kubectl's copy of the whole Secret.

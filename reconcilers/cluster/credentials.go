@@ -77,7 +77,7 @@ func (r *reconciler) readCredentials(ctx context.Context, cluster *hubv1.Cluster
 		if known, err = r.readSecret(ctx, key, q.from); err != nil {
 			return credentials{}, err
 		}
-		r.memory.remember(s, q, known)
+		s.remember(q, known)
 	}
 	return r.assess(known, key, q.now).accepting(cluster).lookAgain(later), nil
 }

@@ -3,9 +3,13 @@
 package cluster
 
 import (
+	"context"
 	"maps"
 	"sync"
 	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/registry"
@@ -39,10 +43,9 @@ type leftOut struct {
 
 // shared needs the lock of the memory.
 type shared struct {
-	secretName string    // the Secret that the Cluster names, as of its last reconcile; empty without a use for it
-	quiet      time.Time // until when changes of the Secret wait for one read of it
-	removal    *removal  // of its remote; nil if there is none
-	isAwaited  bool      // it comes before new Clusters
+	secretName string   // the Secret that the Cluster names, as of its last reconcile; empty without a use for it
+	removal    *removal // of its remote; nil if there is none
+	isAwaited  bool     // it comes before new Clusters
 }
 
 // posted tells a desired state from others.
@@ -84,17 +87,16 @@ func (m *memory) use(s *seen, secret string) {
 	s.secretName = secret
 }
 
-// usersOf returns the Clusters that name a Secret, and for how long its change is left for the read of a later one.
-func (m *memory) usersOf(secret string, now time.Time) map[string]time.Duration {
+// usersOf requests the Clusters that name a Secret. One that was not reconciled since it names the Secret reads it then.
+func (m *memory) usersOf(_ context.Context, secret client.Object) (all []ctrl.Request) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	users := map[string]time.Duration{}
 	for name, s := range m.clusters {
-		if s.secretName == secret {
-			users[name] = max(0, s.quiet.Sub(now))
+		if s.secretName == secret.GetName() {
+			all = append(all, ctrl.Request{NamespacedName: client.ObjectKey{Name: name}})
 		}
 	}
-	return users
+	return all
 }
 
 // begin puts Clusters with a recorded identity before new ones: they were Ready, and of two Clusters for one remote the known one

@@ -6,12 +6,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
@@ -43,6 +48,7 @@ type remotes interface {
 // +kubebuilder:rbac:groups=events.k8s.io,namespace=default,resources=events,verbs=create;patch
 type reconciler struct {
 	client.Client               // of the hub; it reads Clusters from the cache
+	cache         client.Reader // has metadata of Secrets
 	secrets       client.Reader // reads Secrets from the API server
 	remotes       remotes
 	place         evidence.Place // the hub
@@ -50,20 +56,30 @@ type reconciler struct {
 	tunnels       Tunnels // nil without tunnels
 	suspects      suspects
 	events        hubcontroller.Recorder
-	spans         spans
+	tracer        trace.Tracer
 	settings      Settings
 	memory        memory
 	removals      removals
-	opening       opening
+	opening       sync.Mutex // held while the cached Clusters are noted
+	isOpen        bool
 	rivals        *rivals // nil: this hub has all Clusters, or duplicates are allowed
 
 	hasToldMissing atomic.Bool // fields of the CRD
 }
 
-// Reconcile posts the desired state of a Cluster and reports the state of its remote.
+// Reconcile posts the desired state of a Cluster and reports the state of its remote. The text of an error is in the log only, under
+// the reconcileID of the span.
 func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (result ctrl.Result, err error) {
-	ctx, end := r.spans.begin(ctx, request.Name)
-	defer func() { end(err) }()
+	ctx, span := r.tracer.Start(ctx, "reconcile", trace.WithAttributes(
+		attribute.String("cluster", request.Name), attribute.String("controller", "cluster"),
+		attribute.String("reconcileID", string(controller.ReconcileIDFromContext(ctx))),
+	))
+	defer func() {
+		if err != nil {
+			span.SetStatus(codes.Error, "error")
+		}
+		span.End()
+	}()
 	return hubcontroller.RetryIfStale(r.reconcile(ctx, request.Name))
 }
 
@@ -104,6 +120,22 @@ func (r *reconciler) reconcile(ctx context.Context, name string) (ctrl.Result, e
 		return ctrl.Result{RequeueAfter: orderRetry}, nil
 	}
 	return r.follow(ctx, cluster, info)
+}
+
+// open notes the Clusters that there are, once, before the first reconcile.
+func (r *reconciler) open(ctx context.Context) error {
+	r.opening.Lock()
+	defer r.opening.Unlock()
+	if r.isOpen {
+		return nil
+	}
+	all, err := r.cachedClusters(ctx)
+	if err != nil {
+		return fmt.Errorf("list the Clusters: %w", err)
+	}
+	r.memory.begin(all, time.Now())
+	r.isOpen = true
+	return nil
 }
 
 // orderRetry is how soon a new Cluster is reconciled again while known Clusters are still pending.

@@ -95,7 +95,7 @@ func isOlder(a, b string) bool {
 	return err == nil && order < 0
 }
 
-func (m *memory) remember(s *seen, q question, answer reading) {
+func (s *seen) remember(q question, answer reading) {
 	next := &remembered{origin: q.from, reading: answer, read: q.now, answered: q.rejected}
 	if last := s.secret; last != nil && last.origin == q.from {
 		next.changed, next.answered = last.changed, last.answered || q.rejected
@@ -105,15 +105,12 @@ func (m *memory) remember(s *seen, q question, answer reading) {
 		}
 	}
 	s.secret = next
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	s.quiet = next.changed.Add(readAtMostEvery)
 }
 
 // cachedVersion is "" if the cache has no such Secret. It sends no requests.
 func (r *reconciler) cachedVersion(ctx context.Context, secret client.ObjectKey) string {
 	metadata := hubcontroller.SecretMetadata()
-	if err := r.Get(ctx, secret, metadata); err != nil {
+	if err := r.cache.Get(ctx, secret, metadata); err != nil {
 		return ""
 	}
 	return metadata.ResourceVersion

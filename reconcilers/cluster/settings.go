@@ -3,6 +3,7 @@
 package cluster
 
 import (
+	"cmp"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -30,15 +31,9 @@ const (
 )
 
 func (s Settings) withDefaults() Settings {
-	if s.Namespace == "" {
-		s.Namespace = hubv1.DefaultNamespace
-	}
-	if s.Concurrency <= 0 {
-		s.Concurrency = defaultConcurrency
-	}
-	if s.RemoveWithin <= 0 {
-		s.RemoveWithin = defaultRemoveWithin
-	}
+	s.Namespace = cmp.Or(s.Namespace, hubv1.DefaultNamespace)
+	s.Concurrency = cmp.Or(max(s.Concurrency, 0), defaultConcurrency)
+	s.RemoveWithin = cmp.Or(max(s.RemoveWithin, 0), defaultRemoveWithin)
 	return s
 }
 

@@ -3,18 +3,16 @@
 package cluster
 
 import (
-	"context"
 	"fmt"
-	"time"
 
 	"github.com/go-logr/logr"
+	"go.opentelemetry.io/otel/trace/noop"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
@@ -34,18 +32,21 @@ func setup(p Params, remotes remotes) error {
 	events := hubcontroller.NewRecorder(p.Manager)
 	r := &reconciler{
 		Client:   p.Manager.GetClient(),
+		cache:    p.Manager.GetCache(),
 		secrets:  p.Manager.GetAPIReader(),
 		remotes:  remotes,
 		place:    evidence.Place{Reader: p.Manager.GetAPIReader(), Mapper: p.Manager.GetRESTMapper()},
 		share:    everything{},
 		suspects: noSuspects{},
 		events:   events,
-		spans:    newSpans(p.Traces),
 		settings: settings,
 		removals: removals{remotes: remotes, within: settings.RemoveWithin},
-		opening:  opening{turn: make(chan struct{}, 1)},
 	}
 	r.removals.memory = &r.memory
+	if p.Traces == nil {
+		p.Traces = noop.NewTracerProvider()
+	}
+	r.tracer = p.Traces.Tracer("github.com/clusterfx/clusterfx/reconcilers/cluster")
 	if p.Journal != nil {
 		r.suspects = p.Journal
 	}
@@ -76,7 +77,8 @@ func (r *reconciler) addTo(p Params, changes source.Source) error {
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("cluster").
 		For(&hubv1.Cluster{}, builder.WithPredicates(moreThanInventory())).
-		WatchesMetadata(&corev1.Secret{}, r.secretChanged(), builder.WithPredicates(news())).
+		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.memory.usersOf),
+			builder.WithPredicates(news(), predicate.ResourceVersionChangedPredicate{})). // not after a list that repeats all
 		WatchesRawSource(changes).
 		WatchesRawSource(r.removals.source()).
 		WithOptions(hubcontroller.Options(r.settings.Concurrency, liveness.Queue[ctrl.Request](p.Monitor, liveness.Subject{Controller: "cluster"}))).
@@ -100,26 +102,4 @@ func (r *reconciler) addTo(p Params, changes source.Source) error {
 
 func requestFor(e registry.Event) []ctrl.Request {
 	return []ctrl.Request{{NamespacedName: client.ObjectKey{Name: string(e.Name)}}}
-}
-
-// secretChanged adds as many requests as there will be reads. A Cluster not reconciled since it names the Secret reads it then.
-func (r *reconciler) secretChanged() handler.EventHandler {
-	add := func(secret client.Object, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) {
-		for cluster, quiet := range r.memory.usersOf(secret.GetName(), time.Now()) {
-			queue.AddAfter(ctrl.Request{NamespacedName: client.ObjectKey{Name: cluster}}, quiet)
-		}
-	}
-	return handler.Funcs{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, q workqueue.TypedRateLimitingInterface[ctrl.Request]) {
-			add(e.Object, q)
-		},
-		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[ctrl.Request]) {
-			if e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion() { // not after a list that repeats all
-				add(e.ObjectNew, q)
-			}
-		},
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[ctrl.Request]) {
-			add(e.Object, q)
-		},
-	}
 }

@@ -24,8 +24,6 @@ type traffic struct {
 	ensured map[registry.ClusterName]int
 	applied map[string]int // writes of the status of a Cluster, by name
 	patched map[string]int // other writes of a Cluster that exists, by name
-	pages   int            // of Secrets that were read together
-	writes  int            // of any object but Leases
 	held    chan struct{}  // closed when watches of Secrets may continue; nil if they are not held
 }
 
@@ -64,7 +62,6 @@ func (w *traffic) RoundTrip(request *http.Request) (*http.Response, error) {
 		w.reads[name]++
 		w.mu.Unlock()
 	}
-	w.count(request, isSecret && name == "")
 	_, of, isCluster := strings.Cut(request.URL.Path, "/clusters/")
 	if name, isStatus := strings.CutSuffix(of, "/status"); isCluster && request.Method == http.MethodPatch {
 		w.mu.Lock()
@@ -82,35 +79,22 @@ func (w *traffic) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// count counts pages of Secrets and writes.
-func (w *traffic) count(request *http.Request, listsSecrets bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if listsSecrets && request.URL.Query().Get("limit") == "100" {
-		w.pages++
-	}
-	if request.Method != http.MethodGet && !strings.Contains(request.URL.Path, "/leases") {
-		w.writes++
-	}
-}
-
 // reset sets all counts to zero.
 func (w *traffic) reset() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.pages, w.writes = 0, 0
 	clear(w.reads)
 	clear(w.applied)
 }
 
-// sum returns the number of reads of single Secrets, of pages, and of writes.
-func (w *traffic) sum() (reads, pages, writes int) {
+// sum returns the number of reads of Secrets.
+func (w *traffic) sum() (reads int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, n := range w.reads {
 		reads += n
 	}
-	return reads, w.pages, w.writes
+	return reads
 }
 
 func (w *traffic) ensuredOf(name string) int {

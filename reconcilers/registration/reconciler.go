@@ -23,7 +23,8 @@ import (
 )
 
 type reconciler struct {
-	client.Client               // of the hub; Clusters and metadata of Secrets from the cache
+	client.Client               // of the hub
+	cache         client.Reader // has metadata of Secrets
 	live          client.Reader // the API server
 	place         evidence.Place
 	admit         func(context.Context, registry.Removal) error
@@ -60,7 +61,7 @@ func (m *reconciler) Reconcile(ctx context.Context, request registration) (ctrl.
 }
 
 func (m *reconciler) reconcile(ctx context.Context, request registration) (ctrl.Result, error) {
-	secret, err := m.secret(ctx, m.Client, request.Secret)
+	secret, err := m.secret(ctx, m.cache, request.Secret)
 	if err != nil {
 		return ctrl.Result{}, err
 	}

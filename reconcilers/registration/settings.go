@@ -3,6 +3,7 @@
 package registration
 
 import (
+	"cmp"
 	"time"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
@@ -21,14 +22,8 @@ const (
 )
 
 func (s Settings) withDefaults() Settings {
-	if s.Namespace == "" {
-		s.Namespace = hubv1.DefaultNamespace
-	}
-	if s.Concurrency <= 0 {
-		s.Concurrency = defaultPairs
-	}
-	if s.DeregisterAfter <= 0 {
-		s.DeregisterAfter = defaultDeregisterAfter
-	}
+	s.Namespace = cmp.Or(s.Namespace, hubv1.DefaultNamespace)
+	s.Concurrency = cmp.Or(max(s.Concurrency, 0), defaultPairs)
+	s.DeregisterAfter = cmp.Or(max(s.DeregisterAfter, 0), defaultDeregisterAfter)
 	return s
 }

@@ -26,6 +26,7 @@ func Setup(p Params) error {
 	}
 	m := &reconciler{
 		Client:   p.Manager.GetClient(),
+		cache:    p.Manager.GetCache(),
 		live:     p.Manager.GetAPIReader(),
 		place:    evidence.Place{Reader: p.Manager.GetAPIReader(), Mapper: p.Manager.GetRESTMapper()},
 		admit:    p.Registry.AdmitRemoval,

@@ -17,7 +17,7 @@ import (
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	f, key := newWriteLimit(), client.ObjectKey{Namespace: "a", Name: "b"}
+	f, key := &writeLimit{}, client.ObjectKey{Namespace: "a", Name: "b"}
 	f.wrote(key, now)
 	for after, want := range map[time.Duration]time.Duration{0: 5 * time.Minute, 4 * time.Minute: time.Minute, 5 * time.Minute: 0} {
 		testkit.Equal(t, f.wait(key, record{}, false, now.Add(after)), want, after, "after a write the hub waits")

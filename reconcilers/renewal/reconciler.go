@@ -35,18 +35,19 @@ const tokenKey = corev1.ServiceAccountTokenKey
 var errChanged = errors.New("the Secret has changed since it was read")
 
 type reconciler struct {
-	hub       client.Client // cached
+	hub       client.Client // reads Clusters from the cache
+	cache     client.Reader // has metadata of Secrets
 	live      client.Reader
 	remotes   *registry.Registry
 	events    events.EventRecorder
 	namespace string
-	writes    *writeLimit
+	writes    writeLimit
 	users     hubcontroller.Index
 }
 
 func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	metadata := hubcontroller.SecretMetadata()
-	err := r.hub.Get(ctx, request.NamespacedName, metadata)
+	err := r.cache.Get(ctx, request.NamespacedName, metadata)
 	if err == nil && !isRenewed(metadata) {
 		return ctrl.Result{}, nil
 	}

@@ -3,6 +3,7 @@
 package renewal
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -44,12 +45,9 @@ const (
 // Setup adds the controller to the hub's manager. It sends no requests.
 func Setup(p Params) error {
 	r := &reconciler{
-		hub: p.Manager.GetClient(), live: p.Manager.GetAPIReader(), remotes: p.Registry,
+		hub: p.Manager.GetClient(), cache: p.Manager.GetCache(), live: p.Manager.GetAPIReader(), remotes: p.Registry,
 		events:    eventseries.ByNote(p.Manager.GetEventRecorder(FieldManager), p.Manager.GetScheme()),
-		namespace: p.Settings.Namespace, writes: newWriteLimit(),
-	}
-	if r.namespace == "" {
-		r.namespace = hubv1.DefaultNamespace
+		namespace: cmp.Or(p.Settings.Namespace, hubv1.DefaultNamespace),
 	}
 	yes := true
 	err := ctrl.NewControllerManagedBy(p.Manager).

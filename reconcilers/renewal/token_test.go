@@ -127,7 +127,7 @@ func TestPlan_Recorded(t *testing.T) {
 			at.Add(30 * time.Minute), 20 * time.Minute, 30 * time.Minute,
 		},
 	} {
-		r := reconciler{writes: newWriteLimit()}
+		r := reconciler{}
 		got, wait := r.planOf(secretWith(c.record), life{c.issued, at.Add(time.Hour)}, now)
 		if wait != c.wait || got.lifetime != c.lifetime {
 			t.Errorf("a token that %s: got due in %s and lifetime %s, want %s and %s", c.about, wait, got.lifetime, c.wait, c.lifetime)
@@ -157,7 +157,7 @@ func TestPlan_OfAGrantedLifetime(t *testing.T) {
 		testkit.Must(t, err)
 		secret := secretWith("")
 		testkit.Must(t, newRecord(l, 2*time.Hour, c.granted, now).write(secret))
-		r := reconciler{writes: newWriteLimit()}
+		r := reconciler{}
 		if next, wait := r.planOf(secret, l, now); wait != c.wait || next.lifetime != 2*time.Hour {
 			t.Errorf("granted %s: got due in %s and lifetime %s, want due in %s", c.granted, wait, next.lifetime, c.wait)
 		}
@@ -171,7 +171,7 @@ func TestPlan_LowerLimit(t *testing.T) {
 	const wanted = 30 * 24 * time.Hour
 	for _, limit := range []time.Duration{16 * time.Minute, time.Hour, 24 * time.Hour, 20 * 24 * time.Hour} {
 		now := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
-		r, secret, renewals := reconciler{writes: newWriteLimit()}, secretWith(""), 0
+		r, secret, renewals := reconciler{}, secretWith(""), 0
 		old := life{now, now.Add(wanted)}
 		for end := now.Add(wanted * 3); now.Before(end) && renewals < 100; now = now.Add(pause) {
 			next, wait := r.planOf(secret, old, now)
@@ -206,7 +206,7 @@ func TestFloor_Records(t *testing.T) {
 		"a date that is none": `{"time":"yesterday","lifetimeSeconds":3600,"expirationTime":"2026-01-02T03:01:00Z"}`,
 		"without a lifetime":  `{"time":"2026-01-02T03:00:00.000000Z","expirationTime":"2026-01-02T03:01:00Z"}`,
 	} {
-		r := reconciler{writes: newWriteLimit()}
+		r := reconciler{}
 		for _, c := range []struct{ now, wait time.Duration }{{0, pause}, {time.Minute, pause - time.Minute}, {pause, 0}} {
 			if _, wait := r.planOf(secretWith(record), due, at.Add(c.now)); max(wait, 0) != c.wait {
 				t.Errorf("%s: after %s the hub waits %s, want %s", about, c.now, wait, c.wait)
@@ -220,7 +220,7 @@ func TestFloor_Records(t *testing.T) {
 func TestFloor_NoRecord(t *testing.T) {
 	t.Parallel()
 	at := time.Now()
-	r := reconciler{writes: newWriteLimit()}
+	r := reconciler{}
 	secret, due := secretWith(""), life{at.Add(-time.Hour), at.Add(time.Minute)}
 	key := client.ObjectKeyFromObject(secret)
 	if _, wait := r.planOf(secret, due, at); wait > 0 {
@@ -239,5 +239,6 @@ func TestFloor_NoRecord(t *testing.T) {
 	}
 	r.writes.wrote(key, at.Add(pause))
 	r.writes.forget(key)
-	testkit.Equal(t, len(r.writes.last), 0, "the write limit remembers a deleted Secret")
+	_, remembers := r.writes.last.Load(key)
+	testkit.Equal(t, remembers, false, "the write limit remembers a deleted Secret")
 }

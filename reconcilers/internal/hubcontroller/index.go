@@ -3,7 +3,6 @@
 package hubcontroller
 
 import (
-	"maps"
 	"slices"
 	"sync"
 )
@@ -14,37 +13,32 @@ import (
 type Index struct {
 	mu     sync.Mutex // for map operations
 	values map[string]string
-	names  map[string]map[string]struct{}
 }
 
 // Set records the value of an object; empty: it has none, or has gone.
 func (u *Index) Set(name, value string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	before, known := u.values[name]
-	if before == value && known {
-		return
-	}
-	delete(u.values, name)
-	delete(u.names[before], name)
-	if len(u.names[before]) == 0 {
-		delete(u.names, before)
-	}
 	if value == "" {
+		delete(u.values, name)
 		return
 	}
 	if u.values == nil {
-		u.values, u.names = map[string]string{}, map[string]map[string]struct{}{}
+		u.values = map[string]string{}
 	}
-	if u.names[value] == nil {
-		u.names[value] = map[string]struct{}{}
-	}
-	u.values[name], u.names[value][name] = value, struct{}{}
+	u.values[name] = value
 }
 
 // Of returns sorted names.
 func (u *Index) Of(value string) []string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return slices.Sorted(maps.Keys(u.names[value]))
+	var names []string
+	for name, has := range u.values {
+		if has == value {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }

@@ -65,9 +65,8 @@ func (h *hub) managerOptions() managerOptions {
 			inner, err := cache.New(config, options)
 			return &hubCache{Cache: inner, life: h.work.life}, err
 		},
-		Cache:     shared.Cache,
-		Client:    shared.Client,
-		NewClient: shared.NewClient,
+		Cache:  shared.Cache,
+		Client: shared.Client,
 
 		// The process serves these, see hubManager.
 		Metrics:                metricsserver.Options{BindAddress: serving.Nowhere},

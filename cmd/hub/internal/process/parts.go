@@ -69,11 +69,7 @@ func (o hubOptions) hubParts(settings cluster.Settings) registry.HubPartOptions 
 	return registry.HubPartOptions{
 		Provide: fx.Supply(settings, o.NATS),
 		Once:    o.once, WithRemotes: o.withRemotes,
-		Manager: func() ctrl.Options {
-			shared := cluster.ManagerOptions(o.CredentialsNamespace)
-			shared.NewClient = nil // A module that may get Secrets need not be allowed to watch them.
-			return shared
-		},
+		Manager: func() ctrl.Options { return cluster.ManagerOptions(o.CredentialsNamespace) },
 	}
 }
 
