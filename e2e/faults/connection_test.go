@@ -18,13 +18,13 @@ import (
 // connectionRows are about the connection to a remote and the server at its address.
 func connectionRows() []row {
 	return []row{
-		{ids: "F1", name: "API server down at registration", run: brokenAtRegistration(fault.Refuse(), hubv1.ReasonUnreachable)},
-		{ids: "F2", name: "host name that does not exist", run: unknownHost},
-		{ids: "F3", name: "packets dropped at registration", run: brokenAtRegistration(fault.Blackhole(), hubv1.ReasonTimedOut)},
-		{ids: "F4", name: "TLS never answered", run: brokenAtRegistration(fault.NeverRead(), hubv1.ReasonTimedOut)},
-		{ids: "F7", name: "another certificate authority behind the address", run: anotherAuthority},
-		{ids: "F8", name: "certificate for another name", run: anotherName},
-		{ids: "F77", name: "server that moves to and fro", run: restless},
+		{name: "API server down at registration", run: brokenAtRegistration(fault.Refuse(), hubv1.ReasonUnreachable)},
+		{name: "host name that does not exist", run: unknownHost},
+		{name: "packets dropped at registration", run: brokenAtRegistration(fault.Blackhole(), hubv1.ReasonTimedOut)},
+		{name: "TLS never answered", run: brokenAtRegistration(fault.NeverRead(), hubv1.ReasonTimedOut)},
+		{name: "another certificate authority behind the address", run: anotherAuthority},
+		{name: "certificate for another name", run: anotherName},
+		{name: "server that moves to and fro", run: restless},
 	}
 }
 

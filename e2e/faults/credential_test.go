@@ -18,12 +18,12 @@ import (
 // credentialRows are about the credentials of the hub and the identity of the remote.
 func credentialRows() []row {
 	return []row{
-		{ids: "F10", name: "token revoked", run: revoked},
-		{ids: "F34", name: "cluster rebuilt behind the same address", run: otherCluster(viaOutage)},
+		{name: "token revoked", run: revoked},
+		{name: "cluster rebuilt behind the same address", run: otherCluster(viaOutage)},
 		{
-			ids: "F16", name: "another cluster behind the same address at once", run: otherCluster((*remote).swap),
+			name: "another cluster behind the same address at once", run: otherCluster((*remote).swap),
 		},
-		{ids: "F35", name: "token and certificate rotated", run: rotated},
+		{name: "token and certificate rotated", run: rotated},
 	}
 }
 

@@ -14,8 +14,6 @@ import (
 
 // row is one row of the catalogue of faults.
 type row struct {
-	// ids are the numbers of the row in the catalogue.
-	ids string
 	// name describes the fault.
 	name string
 	// run breaks a remote, expects the response that the catalogue describes, repairs the remote, and expects it to

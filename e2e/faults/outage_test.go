@@ -23,24 +23,24 @@ import (
 // outageRows are about the network to a remote: outages, latency, bandwidth and load.
 func outageRows() []row {
 	return []row{
-		{ids: "F24", name: "network black-holed", run: outage(fault.Blackhole(), hubv1.ReasonTimedOut, detectSilent)},
-		{ids: "F25", name: "answers lost", run: lostAnswers},
-		{ids: "F5, F18", name: "answers kept back by a proxy", run: outage(fault.Hold(), hubv1.ReasonTimedOut, detectSilent)},
-		{ids: "F25", name: "requests lost", run: outage(fault.LoseRequests(), hubv1.ReasonTimedOut, detectSilent)},
-		{ids: "F26", name: "connections reset repeatedly", run: resets},
-		{ids: "F26", name: "outages that follow each other", run: flapping},
-		{ids: "F27", name: "two seconds of latency", run: latency(20 * time.Second)},
+		{name: "network black-holed", run: outage(fault.Blackhole(), hubv1.ReasonTimedOut, detectSilent)},
+		{name: "answers lost", run: lostAnswers},
+		{name: "answers kept back by a proxy", run: outage(fault.Hold(), hubv1.ReasonTimedOut, detectSilent)},
+		{name: "requests lost", run: outage(fault.LoseRequests(), hubv1.ReasonTimedOut, detectSilent)},
+		{name: "connections reset repeatedly", run: resets},
+		{name: "outages that follow each other", run: flapping},
+		{name: "two seconds of latency", run: latency(20 * time.Second)},
 		{
-			ids: "F27", name: "two seconds of latency for more than a minute", run: latency(80 * time.Second),
+			name: "two seconds of latency for more than a minute", run: latency(80 * time.Second),
 		},
 		{
-			ids: "F27", name: "two seconds of latency at registration", run: latencyAtRegistration,
+			name: "two seconds of latency at registration", run: latencyAtRegistration,
 		},
-		{ids: "F28", name: "initial list that takes ten seconds on the way", run: slowList(10 * time.Second)},
+		{name: "initial list that takes ten seconds on the way", run: slowList(10 * time.Second)},
 		{
-			ids: "F28", name: "initial list that takes a minute on the way", run: slowList(time.Minute),
+			name: "initial list that takes a minute on the way", run: slowList(time.Minute),
 		},
-		{ids: "F46", name: "remote with as many events as it can have", run: noisy},
+		{name: "remote with as many events as it can have", run: noisy},
 	}
 }
 

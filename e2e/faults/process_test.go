@@ -15,10 +15,10 @@ import (
 // processRows are about the processes of a remote. They run one after the other, because they share one cluster.
 func processRows() []row {
 	return []row{
-		{ids: "F23", name: "API server killed", run: killed},
-		{ids: "F4, F24", name: "API server frozen", run: frozen},
-		{ids: "F8", name: "certificate of the API server expired", run: badCertificate(-time.Hour, -time.Minute)},
-		{ids: "F49", name: "certificate of the API server not valid yet", run: badCertificate(time.Hour, 2*time.Hour)},
+		{name: "API server killed", run: killed},
+		{name: "API server frozen", run: frozen},
+		{name: "certificate of the API server expired", run: badCertificate(-time.Hour, -time.Minute)},
+		{name: "certificate of the API server not valid yet", run: badCertificate(time.Hour, 2*time.Hour)},
 	}
 }
 

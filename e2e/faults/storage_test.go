@@ -29,10 +29,10 @@ const brittle = "brittle"
 // on a cluster with its own etcd.
 func storageRows() []row {
 	return []row{
-		{ids: "F19", name: "API that is no longer served", run: removedAPI},
-		{ids: "F29", name: "history compacted while the network was down", run: compacted},
-		{ids: "F31", name: "etcd frozen", run: frozenEtcd},
-		{ids: "F33", name: "restored from a backup", run: restored},
+		{name: "API that is no longer served", run: removedAPI},
+		{name: "history compacted while the network was down", run: compacted},
+		{name: "etcd frozen", run: frozenEtcd},
+		{name: "restored from a backup", run: restored},
 	}
 }
 

@@ -8,7 +8,7 @@ not be affected.
 
 # Where each defect is proven
 
-A test without a package is in this one. The tests of package faults check that all exist.
+A test without a package is in this one.
 
 The defects of the system that the registry follows:
 
