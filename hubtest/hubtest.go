@@ -24,7 +24,7 @@ type Hub struct{ Server }
 func New(tb testing.TB, opts ...Option) *Hub {
 	tb.Helper()
 	requireBinaries(tb)
-	shared.prepare()
+	prepareProcess()
 	s := newSite(tb, opts)
 	if err := errors.Join(s.options.problems...); err != nil {
 		tb.Fatalf("hubtest: %v", err)

@@ -5,6 +5,7 @@ package hubtest
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -43,7 +44,7 @@ type run struct {
 const stopTimeout = 40 * time.Second
 
 func newProcess(s *site) *process {
-	return &process{site: s, id: shared.nextID(), log: newLog(s.tb, s.options.verbose)}
+	return &process{site: s, id: rand.Text(), log: newLog(s.tb, s.options.verbose)}
 }
 
 func (p *process) options(r *run) app.Options {

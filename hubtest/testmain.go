@@ -17,6 +17,6 @@ import (
 //
 // Without it API servers end with the process, and only goroutines of hubs are checked.
 func Main(m *testing.M, options ...goleak.Option) int {
-	shared.prepare()
+	prepareProcess()
 	return fleettest.Main(m, fleettest.NoLeaks(append(options, goleak.IgnoreTopFunction(filteredWatch))...))
 }

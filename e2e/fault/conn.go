@@ -20,25 +20,25 @@ type conn struct {
 	address string // of the server
 	holed   atomic.Bool
 
-	done   chan struct{}
+	ctx    context.Context //nolint:containedctx // It is the life of the connection.
+	cancel context.CancelFunc
 	mu     sync.Mutex
-	ended  bool
 	server *net.TCPConn
 }
 
 func newConn(p *Proxy, client *net.TCPConn) *conn {
-	return &conn{proxy: p, client: client, done: make(chan struct{})}
+	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // A connection has no caller.
+	return &conn{proxy: p, client: client, ctx: ctx, cancel: cancel}
 }
 
 // end does not wait for the goroutines. It resets, or lets sent data arrive first.
 func (c *conn) end(reset bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.ended {
+	if c.ctx.Err() != nil {
 		return
 	}
-	c.ended = true
-	close(c.done)
+	c.cancel()
 	for _, one := range []*net.TCPConn{c.client, c.server} {
 		if one == nil {
 			continue
@@ -69,20 +69,8 @@ func (c *conn) run() {
 }
 
 func (c *conn) dial() (*net.TCPConn, error) {
-	//nolint:forbidigo // A connection has no caller; its end ends the dial.
-	ctx, cancel := context.WithTimeout(context.Background(), dialTimeout)
-	defer cancel()
-	dialled := make(chan struct{})
-	defer close(dialled)
-	c.proxy.running.Go(func() {
-		select {
-		case <-c.done:
-			cancel()
-		case <-dialled:
-		}
-	})
-	var dialer net.Dialer
-	server, err := dialer.DialContext(ctx, "tcp", c.address)
+	dialer := net.Dialer{Timeout: dialTimeout}
+	server, err := dialer.DialContext(c.ctx, "tcp", c.address)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +81,7 @@ func (c *conn) dial() (*net.TCPConn, error) {
 func (c *conn) adopt(server *net.TCPConn) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.ended {
+	if c.ctx.Err() != nil {
 		_ = server.Close()
 		return false
 	}
@@ -110,7 +98,7 @@ func (c *conn) waitFor(ask func(*setting) bool) bool {
 		}
 		select {
 		case <-s.ended:
-		case <-c.done:
+		case <-c.ctx.Done():
 			return false
 		}
 	}
@@ -161,7 +149,7 @@ func (c *conn) read(way direction, from *net.TCPConn, queue chan<- piece) error 
 		if n > 0 {
 			select {
 			case queue <- piece{data: buffer[:n], read: time.Now(), luck: 2*rand.Float64() - 1}:
-			case <-c.done:
+			case <-c.ctx.Done():
 				return net.ErrClosed
 			}
 		}

@@ -17,8 +17,8 @@ import (
 // A Proxy forwards TCP connections to a server as the fault lets it. New makes it; the caller must call Close. It is
 // safe for many goroutines.
 type Proxy struct {
-	addr  string
-	stats counters
+	addr           string
+	accepted, lost atomic.Int64
 
 	// switching serializes Set, Swap and Close, and protects door.
 	switching sync.Mutex
@@ -123,9 +123,6 @@ func (p *Proxy) connsLocked() []*conn {
 	return all
 }
 
-// Fault returns the fault in effect.
-func (p *Proxy) Fault() Fault { return p.setting().Fault }
-
 func (p *Proxy) setting() *setting {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -179,7 +176,7 @@ func (p *Proxy) isClosed() bool {
 }
 
 func (p *Proxy) admit(client *net.TCPConn) {
-	p.stats.accepted.Add(1)
+	p.accepted.Add(1)
 	c := newConn(p, client)
 	p.mu.Lock()
 	if p.closed || p.set.reset && p.set.door == doorOpen {
@@ -206,14 +203,7 @@ func (p *Proxy) forget(c *conn) {
 type Stats struct {
 	// Open are those of Accepted that have not ended.
 	Accepted, Open int64
-	// Up and Down are bytes that arrived at the server, and at clients.
-	Up, Down int64
-	Lost     int64
-}
-
-type counters struct {
-	accepted, lost atomic.Int64
-	arrived        [directions]atomic.Int64
+	Lost           int64 // bytes
 }
 
 // Stats returns the counters of now.
@@ -221,8 +211,5 @@ func (p *Proxy) Stats() Stats {
 	p.mu.Lock()
 	open := int64(len(p.conns))
 	p.mu.Unlock()
-	return Stats{
-		Accepted: p.stats.accepted.Load(), Open: open, Lost: p.stats.lost.Load(),
-		Up: p.stats.arrived[up].Load(), Down: p.stats.arrived[down].Load(),
-	}
+	return Stats{Accepted: p.accepted.Load(), Open: open, Lost: p.lost.Load()}
 }

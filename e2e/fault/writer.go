@@ -33,7 +33,7 @@ func (w *writer) deliver(p piece) bool {
 			continue
 		case r.lost:
 			w.holed.Store(true)
-			w.proxy.stats.lost.Add(int64(len(p.data)))
+			w.proxy.lost.Add(int64(len(p.data)))
 			return true
 		}
 		if late := time.Until(r.due(p.read, p.luck)); late > 0 {
@@ -72,7 +72,6 @@ func (w *writer) write(s *setting, data []byte) (n int, ok bool) {
 	}
 	n, err := w.to.Write(data)
 	w.passed += int64(n)
-	w.proxy.stats.arrived[w.way].Add(int64(n))
 	if r.cut > 0 && w.passed >= r.cut {
 		w.end(false)
 	}
@@ -98,7 +97,7 @@ func (w *writer) wait(s *setting, until <-chan time.Time) bool {
 		return true
 	case <-s.ended:
 		return true
-	case <-w.done:
+	case <-w.ctx.Done():
 		return false
 	}
 }

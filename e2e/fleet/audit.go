@@ -85,11 +85,7 @@ type AuditObject struct {
 
 // Writes reports whether the request may have changed something.
 func (e AuditEvent) Writes() bool {
-	switch e.Verb {
-	case "create", "update", "patch", "delete", "deletecollection":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, e.Verb)
 }
 
 // Lists reports whether the request reads all objects of a kind, as a list or a watch that begins with them: an

@@ -173,7 +173,7 @@ func (n *kindNode) stop(ctx context.Context) error {
 }
 
 func (n *kindNode) kill() error {
-	ctx, cancel := dockerContext()
+	ctx, cancel := obeyContext()
 	defer cancel()
 	running, err := docker(ctx, "inspect", "--format", "{{.State.Running}}", n.container())
 	if err != nil || strings.TrimSpace(string(running)) != "true" {
@@ -184,7 +184,7 @@ func (n *kindNode) kill() error {
 }
 
 func (n *kindNode) freeze(frozen bool) error {
-	ctx, cancel := dockerContext()
+	ctx, cancel := obeyContext()
 	defer cancel()
 	action := "unpause"
 	if frozen {
@@ -240,10 +240,6 @@ func (n *kindNode) destroy(context.Context) error {
 	}
 	n.release()
 	return nil
-}
-
-func dockerContext() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.Background(), obeyTimeout) //nolint:forbidigo // see above
 }
 
 func docker(ctx context.Context, args ...string) ([]byte, error) {

@@ -154,17 +154,16 @@ func (p *process) freeze() error {
 
 // obey waits for a signal that cannot be refused.
 func (p *process) obey(done func() bool) error {
-	deadline := time.After(obeyTimeout)
-	ticker := time.NewTicker(gonePeriod)
-	defer ticker.Stop()
-	for !done() {
-		select {
-		case <-ticker.C:
-		case <-deadline:
-			return fmt.Errorf("%s did not heed a signal for %s", p.name(), obeyTimeout)
-		}
+	ctx, cancel := obeyContext()
+	defer cancel()
+	if poll(ctx, gonePeriod, done) != nil {
+		return fmt.Errorf("%s did not heed a signal for %s", p.name(), obeyTimeout)
 	}
 	return nil
+}
+
+func obeyContext() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), obeyTimeout) //nolint:forbidigo // Its caller has none.
 }
 
 // died has the end of the log.

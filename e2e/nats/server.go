@@ -22,6 +22,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // Server is a NATS server.
@@ -73,16 +74,10 @@ func StartCluster(tb testing.TB, n int) []*Server {
 		s.Restart()
 	}
 	_, js := Connect(tb, all[0].URL())
-	deadline := time.Now().Add(startTimeout)
-	for {
-		_, err := js.AccountInfo(tb.Context())
-		if err == nil {
-			return all
-		}
-		if time.Now().After(deadline) {
-			tb.Fatalf("the servers have no leader: %v", err)
-		}
-	}
+	testkit.Eventually(tb, func() error {
+		return testkit.Err(js.AccountInfo(tb.Context()))
+	})
+	return all
 }
 
 // Configure sets the configuration for Restart of a server that does not run, such as its users.
