@@ -35,7 +35,7 @@ func (s *Session[T]) Apply(ctx context.Context, desired T) error {
 	if r.options.CreateOnly && s.facts.down == present {
 		return nil
 	}
-	desired, err := r.hooks().write(ctx, downstreamSide, verbOf(s.facts.down), desired)
+	desired, err := r.mutate(ctx, downstreamSide, verbOf(s.facts.down), desired)
 	if err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func (s *Session[T]) compare(ctx context.Context, fields map[string]any) (path s
 		}
 		return path, inStep, nil
 	}
-	last := s.of.memory.Last(s.key)
+	last := s.of.memory.Of(s.key).Wrote
 	switch {
 	case last.Desired != s.of.memory.Digest(fields):
 		return path, false, nil
@@ -170,11 +170,11 @@ func (s *Session[T]) isLeft(more map[string]any, sent uint64) (path string, left
 	if more == nil || s.of.options.Observe { // Without a write there is no answer.
 		return "", true
 	}
-	digest, last := s.of.memory.Digest(more), s.of.memory.Last(s.key)
+	digest, last := s.of.memory.Digest(more), s.of.memory.Of(s.key).Wrote
 	switch {
 	case last.Desired != sent:
 	case last.Made == s.revision():
-		s.of.memory.Wrote(s.key, func(w *memory.Write) { w.Left = digest })
+		s.of.memory.Change(s.key, func(o *memory.Object) { o.Wrote.Left = digest })
 		return "", true
 	case last.Left == digest:
 		return "", true
@@ -185,14 +185,14 @@ func (s *Session[T]) isLeft(more map[string]any, sent uint64) (path string, left
 func (s *Session[T]) changedByServer(ctx context.Context, path string, actual map[string]any) error {
 	r := s.of
 	made := r.memory.Digest(content(actual))
-	if r.memory.Last(s.key).Answer == made {
+	if r.memory.Of(s.key).Wrote.Answer == made {
 		return nil
 	}
 	err := s.notify(ctx, note{reason: ReasonContended, warning: true, text: fmt.Sprintf(
 		"The downstream API server changes the field %s of %s %s while it is written, as an admission webhook does; the change is kept.",
 		path, r.kind.Kind, s.name)})
 	if err == nil {
-		r.memory.Wrote(s.key, func(w *memory.Write) { w.Answer = made })
+		r.memory.Change(s.key, func(o *memory.Object) { o.Wrote.Answer = made })
 	}
 	return err
 }
@@ -240,7 +240,7 @@ func (s *Session[T]) apply(ctx context.Context, fields map[string]any) error {
 	}
 	s.wrote(answer)
 	made := memory.Revision(answer.GetResourceVersion())
-	r.memory.Wrote(s.key, func(w *memory.Write) { w.Desired, w.Made, w.Answer, w.Left = sent, made, 0, 0 })
+	r.memory.Change(s.key, func(o *memory.Object) { o.Wrote.Desired, o.Wrote.Made, o.Wrote.Answer, o.Wrote.Left = sent, made, 0, 0 })
 	if made != s.revision() {
 		return nil // The watch delivers the copy.
 	}

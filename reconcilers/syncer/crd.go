@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -16,8 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
 )
 
 var (
@@ -111,32 +110,22 @@ func findCRD(ctx context.Context, a Access, kind schema.GroupVersionKind) (*unst
 }
 
 func reduced(source *unstructured.Unstructured, version string) (*unstructured.Unstructured, error) {
-	var crd apiextensionsv1.CustomResourceDefinition
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(source.Object, &crd); err != nil {
-		return nil, err
-	}
-	var kept []apiextensionsv1.CustomResourceDefinitionVersion
-	for _, v := range crd.Spec.Versions {
-		if v.Name == version {
-			v.Served, v.Storage = true, true
-			kept = append(kept, v)
+	spec, _ := source.DeepCopy().Object["spec"].(map[string]any)
+	versions, _ := spec["versions"].([]any)
+	for _, one := range versions {
+		v, _ := one.(map[string]any)
+		if v["name"] != version {
+			continue
 		}
+		v["served"], v["storage"] = true, true
+		spec["versions"] = []any{v}
+		delete(spec, "conversion")
+		delete(spec, "preserveUnknownFields")
+		u := newCRD(source.GetName())
+		u.Object["spec"] = spec
+		return u, nil
 	}
-	if len(kept) == 0 {
-		return nil, fmt.Errorf("%w: version %s of %s", errNoCRD, version, crd.Name)
-	}
-	translate.Clean(&crd)
-	crd.Annotations, crd.Labels = nil, nil
-	crd.Spec.Versions, crd.Spec.Conversion, crd.Spec.PreserveUnknownFields = kept, nil, false
-	crd.Status = apiextensionsv1.CustomResourceDefinitionStatus{}
-	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&crd)
-	if err != nil {
-		return nil, err
-	}
-	u := newCRD(crd.Name)
-	delete(object, "status")
-	u.Object["metadata"], u.Object["spec"] = map[string]any{"name": crd.Name}, object["spec"]
-	return u, nil
+	return nil, fmt.Errorf("%w: version %s of %s", errNoCRD, version, source.GetName())
 }
 
 func isEstablished(u *unstructured.Unstructured, version string) (bool, error) {
@@ -144,20 +133,11 @@ func isEstablished(u *unstructured.Unstructured, version string) (bool, error) {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &crd); err != nil {
 		return false, err
 	}
-	serves := false
-	for _, v := range crd.Spec.Versions {
-		serves = serves || v.Name == version && v.Served
-	}
-	if !serves {
+	switch {
+	case !apihelpers.HasServedCRDVersion(&crd, version):
 		return false, fmt.Errorf("%w: %s exists downstream without version %s", errNoCRD, crd.Name, version)
+	case apihelpers.IsCRDConditionFalse(&crd, apiextensionsv1.NamesAccepted):
+		return false, fmt.Errorf("%w: %s", errNames, crd.Name)
 	}
-	for _, c := range crd.Status.Conditions {
-		switch {
-		case c.Type == apiextensionsv1.NamesAccepted && c.Status == apiextensionsv1.ConditionFalse:
-			return false, fmt.Errorf("%w: %s", errNames, crd.Name)
-		case c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue:
-			return true, nil
-		}
-	}
-	return false, nil
+	return apihelpers.IsCRDConditionTrue(&crd, apiextensionsv1.Established), nil
 }

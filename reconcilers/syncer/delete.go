@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
+	"github.com/clusterfx/clusterfx/reconcilers/syncer/internal/memory"
 	"github.com/clusterfx/clusterfx/registry/deletes"
 )
 
@@ -63,7 +64,7 @@ func (s *Session[T]) evidence(ctx context.Context) (context.Context, bool, error
 		return ctx, string(found.GetUID()) != s.down.GetAnnotations()[r.keys.ObjectUID], nil
 	}
 	// Hooks may add what Select needs.
-	if found, err = r.hooks().get(ctx, upstreamSide, found); err != nil {
+	if found, err = r.mutate(ctx, upstreamSide, verbGet, found); err != nil {
 		return ctx, false, err
 	}
 	if s.isSelected(found) {
@@ -89,22 +90,28 @@ func (s *Session[T]) remove(ctx context.Context) error {
 	if r.options.Observe {
 		return s.wouldWrite(ctx, verbDelete, "the copy "+s.name.String())
 	}
-	if found, err = r.hooks().write(ctx, downstreamSide, verbDelete, found); err != nil {
+	if found, err = r.mutate(ctx, downstreamSide, verbDelete, found); err != nil {
 		return err
 	}
 	if found.GetUID() != s.down.GetUID() {
 		return errBehind // Another process has replaced the copy.
 	}
-	r.memory.Deletes(s.key, found.GetUID())
-	err = object.DeleteExactly(deletes.Owning(ctx, max(1, r.memory.Count())), s.downstream.Client, found)
+	r.memory.Change(s.key, func(o *memory.Object) { o.Deletes = found.GetUID() })
+	if err = s.deleteCopy(ctx, found); err == nil {
+		r.memory.Gone(s.key, "")
+	} else if isRefusal(err) {
+		r.memory.Change(s.key, func(o *memory.Object) { o.Deletes = "" })
+	}
+	return err
+}
+
+func (s *Session[T]) deleteCopy(ctx context.Context, found T) error {
+	r := s.of
+	err := object.DeleteExactly(deletes.Owning(ctx, max(1, r.memory.Count())), s.downstream.Client, found)
 	r.pair.metrics.write(r.kind.Kind, directionDown, verbDelete, err)
 	if err != nil {
-		if isRefusal(err) {
-			r.memory.Spares(s.key)
-		}
-		return &writeError{fmt.Sprintf("delete downstream %s %s", r.kind.Kind, s.name), err}
+		return &writeError{fmt.Sprintf("delete downstream %s %s", r.kind.Kind, client.ObjectKeyFromObject(found)), err}
 	}
-	r.memory.Gone(s.key, "")
 	return nil
 }
 
@@ -122,7 +129,7 @@ func (s *Session[T]) deleteUp(ctx context.Context) error {
 		return fmt.Errorf("confirm that downstream %s %s has gone: %w", r.kind.Kind, s.name, err)
 	case state == present && s.facts.imported && !s.claims(found): // Now it is for another upstream object.
 	case state == present:
-		r.memory.Exists(s.key, s.name)
+		r.memory.Exists(s.key, s.name, "")
 		return errBehind
 	case !s.facts.imported:
 		// Not declared: a deleted namespace or definition takes every copy, and the limits must apply.
@@ -133,25 +140,17 @@ func (s *Session[T]) deleteUp(ctx context.Context) error {
 			return err
 		}
 	}
-	if r.options.Observe {
-		return s.wouldWrite(ctx, verbDelete, "the upstream object")
-	}
-	up, err := r.hooks().write(ctx, upstreamSide, verbDelete, s.up)
+	up, err := r.mutate(ctx, upstreamSide, verbDelete, s.up)
 	if err != nil {
 		return err
 	}
-	err = object.DeleteExactly(ctx, s.upstream.Client, up)
-	r.pair.metrics.write(r.kind.Kind, directionUp, verbDelete, err)
-	if err != nil {
-		return &writeError{fmt.Sprintf("delete upstream %s %s", r.kind.Kind, s.key), err}
-	}
-	return nil
+	return s.writeUp(ctx, verbDelete, func() error { return object.DeleteExactly(ctx, s.upstream.Client, up) })
 }
 
 func (s *Session[T]) isGone(ctx context.Context) (bool, error) {
 	r := s.of
 	names := r.translator.ToDownstream(s.key)
-	if known, ok := r.memory.NameOf(s.key); ok {
+	if known := r.memory.Of(s.key).Copy; known.Name != "" {
 		names = append(names, known)
 	}
 	if len(r.memory.FormersOf(s.key)) > 0 {

@@ -52,7 +52,7 @@ func (s *Session[T]) releaseUnseen(ctx context.Context) error {
 	case state == absent, !slices.Contains(found.GetFinalizers(), r.finalizer):
 		return nil
 	}
-	if found, err = r.hooks().get(ctx, upstreamSide, found); err != nil || s.isSelected(found) {
+	if found, err = r.mutate(ctx, upstreamSide, verbGet, found); err != nil || s.isSelected(found) {
 		return err
 	}
 	s.up = found

@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/fx"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/clusterfx/clusterfx/reconcilers/internal/hubcontroller"
 )
@@ -68,7 +69,15 @@ func Start(ctx context.Context, p *Pair, items ...Item) error {
 	if len(late) == 0 {
 		return nil
 	}
-	return p.options.Manager.Add(&lateItems{pair: p, items: late})
+	return p.options.Manager.Add(manager.RunnableFunc(func(ctx context.Context) error { // Managers start it after their caches.
+		for _, i := range late {
+			if err := i.add(ctx, p); err != nil {
+				return err
+			}
+		}
+		<-ctx.Done()
+		return nil
+	}))
 }
 
 func (i Item) isLate() bool {
@@ -88,22 +97,6 @@ func (i Item) add(ctx context.Context, p *Pair) error {
 			return fmt.Errorf("register %s: %w", i.base.Name(), err)
 		}
 	}
-	return nil
-}
-
-// lateItems adds controllers when the caches run. Managers start it after their caches.
-type lateItems struct {
-	pair  *Pair
-	items []Item
-}
-
-func (l *lateItems) Start(ctx context.Context) error {
-	for _, i := range l.items {
-		if err := i.add(ctx, l.pair); err != nil {
-			return err
-		}
-	}
-	<-ctx.Done()
 	return nil
 }
 

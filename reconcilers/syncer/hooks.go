@@ -39,45 +39,26 @@ const (
 type verb string
 
 const (
+	verbGet    verb = "get"
 	verbCreate verb = "create"
 	verbUpdate verb = "update"
 	verbDelete verb = "delete"
 )
 
-type hooks[T client.Object] []ClientHook[T]
-
-func (r *reconciler[T]) hooks() hooks[T] { return r.options.Hooks }
-
-func (h hooks[T]) get(ctx context.Context, side sideOfHook, obj T) (T, error) {
-	return h.call(ctx, obj, func(one ClientHook[T]) (string, Mutate[T]) {
-		return "get " + string(side), one.of(side).Get
-	})
-}
-
-func (h hooks[T]) write(ctx context.Context, side sideOfHook, v verb, obj T) (T, error) {
-	return h.call(ctx, obj, func(one ClientHook[T]) (string, Mutate[T]) {
-		of := one.of(side)
-		f := map[verb]Mutate[T]{verbCreate: of.Create, verbUpdate: of.Update, verbDelete: of.Delete}[v]
-		return string(v) + " " + string(side), f
-	})
-}
-
-func (c ClientHook[T]) of(side sideOfHook) Mutators[T] {
-	if side == upstreamSide {
-		return c.Upstream
-	}
-	return c.Downstream
-}
-
-func (h hooks[T]) call(ctx context.Context, obj T, choose func(ClientHook[T]) (string, Mutate[T])) (T, error) {
-	for _, one := range h {
-		what, f := choose(one)
+// mutate calls the hooks for an object that was read, or before it is written.
+func (r *reconciler[T]) mutate(ctx context.Context, side sideOfHook, v verb, obj T) (T, error) {
+	for _, one := range r.options.Hooks {
+		of := one.Downstream
+		if side == upstreamSide {
+			of = one.Upstream
+		}
+		f := map[verb]Mutate[T]{verbGet: of.Get, verbCreate: of.Create, verbUpdate: of.Update, verbDelete: of.Delete}[v]
 		if f == nil {
 			continue
 		}
 		mutated, err := f(ctx, obj)
 		if err != nil {
-			return obj, fmt.Errorf("hook %s: %s %s/%s: %w", one.Name, what, obj.GetNamespace(), obj.GetName(), err)
+			return obj, fmt.Errorf("hook %s: %s %s %s/%s: %w", one.Name, v, side, obj.GetNamespace(), obj.GetName(), err)
 		}
 		obj = mutated
 	}

@@ -18,14 +18,11 @@ const (
 // collector has the metrics of all pairs of a Registerer, which come and go.
 type collector struct {
 	writes, conflicts, fights *prometheus.CounterVec
-	copies                    *prometheus.Desc
+	copies                    *prometheus.GaugeVec
 
-	mu    sync.Mutex // protects the fields
+	mu    sync.Mutex // protects the field
 	pairs map[string]int
-	own   map[ownKey]*func() int
 }
-
-type ownKey struct{ pair, kind string }
 
 // collectorOf registers the collector of a Registerer, unless it has one. It may be nil.
 func collectorOf(r prometheus.Registerer) (*collector, error) {
@@ -33,12 +30,14 @@ func collectorOf(r prometheus.Registerer) (*collector, error) {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, append(more, kindLabel, pairLabel))
 	}
 	c := &collector{
-		pairs: map[string]int{}, own: map[ownKey]*func() int{},
+		pairs: map[string]int{},
 		writes: counter("clusterfx_sync_writes_total", "Requests of a pair that change objects, by direction (down: copies, "+
 			"up: originals), verb and result (ok, conflict or error).", "direction", "verb", "result"),
 		conflicts: counter("clusterfx_sync_name_conflicts_total", "Times that the name of a copy belonged to another object."),
 		fights:    counter("clusterfx_sync_contended_total", "Writes of a pair that were put off because another client changes the same field."),
-		copies:    prometheus.NewDesc("clusterfx_sync_copies", "Copies that a pair has made and that exist.", []string{pairLabel, kindLabel}, nil),
+		copies: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "clusterfx_sync_copies", Help: "Copies that a pair has made and that exist.",
+		}, []string{kindLabel, pairLabel}),
 	}
 	if r == nil {
 		return c, nil
@@ -52,27 +51,24 @@ func collectorOf(r prometheus.Registerer) (*collector, error) {
 	return c, err
 }
 
-func (c *collector) counters() []*prometheus.CounterVec {
-	return []*prometheus.CounterVec{c.writes, c.conflicts, c.fights}
+type vector interface {
+	prometheus.Collector
+	DeletePartialMatch(labels prometheus.Labels) int
 }
+
+func (c *collector) vectors() []vector { return []vector{c.writes, c.conflicts, c.fights, c.copies} }
 
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(descriptions chan<- *prometheus.Desc) {
-	for _, one := range c.counters() {
+	for _, one := range c.vectors() {
 		one.Describe(descriptions)
 	}
-	descriptions <- c.copies
 }
 
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(values chan<- prometheus.Metric) {
-	for _, one := range c.counters() {
+	for _, one := range c.vectors() {
 		one.Collect(values)
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for of, count := range c.own {
-		values <- prometheus.MustNewConstMetric(c.copies, prometheus.GaugeValue, float64((*count)()), of.pair, of.kind)
 	}
 }
 
@@ -81,7 +77,6 @@ type metrics struct {
 	all                       *collector
 	pair                      string
 	writes, conflicts, fights *prometheus.CounterVec
-	mine                      map[ownKey]*func() int
 }
 
 func newMetrics(o PairOptions) (*metrics, error) {
@@ -94,17 +89,9 @@ func newMetrics(o PairOptions) (*metrics, error) {
 	all.pairs[o.Name]++
 	by := prometheus.Labels{pairLabel: o.Name}
 	return &metrics{
-		all: all, pair: o.Name, mine: map[ownKey]*func() int{},
+		all: all, pair: o.Name,
 		writes: all.writes.MustCurryWith(by), conflicts: all.conflicts.MustCurryWith(by), fights: all.fights.MustCurryWith(by),
 	}, nil
-}
-
-// own exports the number of copies of a kind; of two syncers of a kind the later one is counted.
-func (m *metrics) own(kind string, count func() int) {
-	m.all.mu.Lock()
-	defer m.all.mu.Unlock()
-	of := ownKey{m.pair, kind}
-	m.mine[of], m.all.own[of] = &count, &count
 }
 
 // close leaves the metrics of a later pair of the same name.
@@ -112,18 +99,18 @@ func (m *metrics) close() {
 	c := m.all
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for of, count := range m.mine {
-		if c.own[of] == count {
-			delete(c.own, of)
-		}
-	}
 	if c.pairs[m.pair]--; c.pairs[m.pair] > 0 {
 		return
 	}
 	delete(c.pairs, m.pair)
-	for _, one := range c.counters() {
+	for _, one := range c.vectors() {
 		one.DeletePartialMatch(prometheus.Labels{pairLabel: m.pair})
 	}
+}
+
+// copies is exported as the number of copies of a kind.
+func (m *metrics) copies(kind string) prometheus.Gauge {
+	return m.all.copies.WithLabelValues(kind, m.pair)
 }
 
 func (m *metrics) write(kind, direction string, v verb, err error) {

@@ -8,9 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
-	"github.com/clusterfx/clusterfx/registry/deletes"
 )
 
 // leave deletes the copies at earlier addresses: a selected original must have its copy at the right one. It reports whether there is
@@ -50,16 +48,11 @@ func (s *Session[T]) leaveOne(ctx context.Context, name types.NamespacedName, is
 	case r.options.Observe:
 		return s.wouldWrite(ctx, verbDelete, "the copy "+name.String())
 	}
-	if found, err = r.hooks().write(ctx, downstreamSide, verbDelete, found); err != nil {
+	if found, err = r.mutate(ctx, downstreamSide, verbDelete, found); err != nil {
 		return err
 	}
-	err = object.DeleteExactly(deletes.Owning(ctx, r.memory.Count()+r.memory.Formers()), s.downstream.Client, found)
-	r.pair.metrics.write(r.kind.Kind, directionDown, verbDelete, err)
-	if err != nil {
-		return &writeError{fmt.Sprintf("delete downstream %s %s", r.kind.Kind, name), err}
-	}
-	if len(found.GetFinalizers()) == 0 {
+	if err = s.deleteCopy(ctx, found); err == nil && len(found.GetFinalizers()) == 0 {
 		r.memory.Left(s.key, name)
 	}
-	return nil
+	return err
 }

@@ -21,6 +21,7 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
+	"github.com/clusterfx/clusterfx/reconcilers/syncer/internal/memory"
 )
 
 // Reasons of the events about upstream objects.
@@ -71,7 +72,7 @@ func (s *Session[T]) notify(ctx context.Context, n note) error {
 	cluster := r.pair.cluster()
 	digest := sha256.Sum256([]byte(strings.Join([]string{r.pair.options.Name, string(s.up.GetUID()), cluster, n.reason, n.text}, "\x00")))
 	name := object.EventName(s.key.Name, hex.EncodeToString(digest[:8]))
-	if !r.memory.Tell(name, time.Now()) {
+	if !r.memory.Tell(name) {
 		return nil
 	}
 	var related *corev1.ObjectReference
@@ -185,7 +186,9 @@ func (e *writeError) Unwrap() error { return e.err }
 // noteFailure reports a write that is refused repeatedly: nothing else shows that a copy or a status is old.
 func (s *Session[T]) noteFailure(ctx context.Context, err error) {
 	if err == nil {
-		s.of.memory.Failed(s.key, false)
+		if s.of.memory.Of(s.key).Refused > 0 {
+			s.of.memory.Change(s.key, func(o *memory.Object) { o.Refused = 0 })
+		}
 		return
 	}
 	parts := []error{err}
@@ -203,7 +206,11 @@ func (s *Session[T]) noteFailure(ctx context.Context, err error) {
 func (s *Session[T]) noteRefusal(ctx context.Context, err error) error {
 	var write *writeError
 	class, refused := object.Refusal(err)
-	if !refused || !errors.As(err, &write) || s.of.memory.Failed(s.key, true) < object.Failures || s.facts.up == absent {
+	if !refused || !errors.As(err, &write) {
+		return nil
+	}
+	s.of.memory.Change(s.key, func(o *memory.Object) { o.Refused++ })
+	if s.of.memory.Of(s.key).Refused < object.Failures || s.facts.up == absent {
 		return nil
 	}
 	n := note{reason: ReasonRejected, warning: true, text: "Failed repeatedly to " + write.what + ": " + class}
@@ -235,14 +242,14 @@ func (r *reconciler[T]) calm(key types.NamespacedName) { r.pauses.Forget(key) }
 // checkFight fails if another client has set a field too often. A field counts if it differs although the pair has
 // written the same value before.
 func (s *Session[T]) checkFight(ctx context.Context, path string, sent uint64) error {
-	if path == "" || s.of.memory.Last(s.key).Desired != sent {
+	if path == "" || s.of.memory.Of(s.key).Wrote.Desired != sent {
 		return nil
 	}
 	return s.fight(ctx, path, fmt.Sprintf("the field %s of downstream %s %s", path, s.of.kind.Kind, s.name))
 }
 
 func (s *Session[T]) checkStatusFight(ctx context.Context, sent uint64) error {
-	if s.of.memory.Last(s.key).Status.Sent != sent {
+	if s.of.memory.Of(s.key).Wrote.Status.Sent != sent {
 		return nil
 	}
 	return s.fight(ctx, "status", fmt.Sprintf("the status of upstream %s %s", s.of.kind.Kind, s.key))
@@ -250,7 +257,7 @@ func (s *Session[T]) checkStatusFight(ctx context.Context, sent uint64) error {
 
 func (s *Session[T]) fight(ctx context.Context, field, what string) error {
 	r := s.of
-	pause := r.fights.Record(s.key, field, time.Now())
+	pause := r.memory.Flip(s.key, field, time.Now())
 	if pause == 0 {
 		return nil
 	}

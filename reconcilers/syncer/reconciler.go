@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -36,13 +37,13 @@ type reconciler[T client.Object] struct {
 	finalizer  string
 	up, down   side.View
 	memory     *memory.Memory
-	fights     *memory.Detector[types.NamespacedName]
+	copies     prometheus.Gauge
 	pauses     workqueue.TypedRateLimiter[types.NamespacedName] // of objects that waits for another client
 	noStatus   atomic.Bool                                      // the kind has no status subresource upstream
 	log        logr.Logger
 }
 
-func (r *reconciler[T]) observeUp(_ context.Context, obj client.Object, _ bool) []types.NamespacedName {
+func itself(_ context.Context, obj client.Object, _ bool) []types.NamespacedName {
 	return []types.NamespacedName{client.ObjectKeyFromObject(obj)}
 }
 
@@ -65,15 +66,16 @@ func (r *reconciler[T]) observeDown(_ context.Context, obj client.Object, delete
 	switch {
 	case ours && deleted:
 		original := types.UID(down.GetAnnotations()[r.keys.ObjectUID])
-		if r.memory.IsOwn(up, down.GetUID()) || !r.memory.Lived(up, down.GetUID()) {
+		if known := r.memory.Of(up); known.Deletes == down.GetUID() || known.Lives != down.GetUID() {
 			original = ""
 		}
 		r.memory.Gone(up, original)
 	case ours:
-		r.memory.Exists(up, name)
+		var alive types.UID
 		if r.options.OnDownstreamDeletion == Propagate && down.GetDeletionTimestamp() == nil {
-			r.memory.Lives(up, down.GetUID())
+			alive = down.GetUID()
 		}
+		r.memory.Exists(up, name, alive)
 	default:
 		s, isUp := r.syncer.(UpSyncer[T])
 		if !isUp {
@@ -82,7 +84,7 @@ func (r *reconciler[T]) observeDown(_ context.Context, obj client.Object, delete
 		if up, ours = s.UpstreamName(down); !ours {
 			return all
 		}
-		r.memory.IsSource(up, name)
+		r.memory.Change(up, func(o *memory.Object) { o.Source = name })
 	}
 	return append(all, up)
 }
@@ -97,6 +99,7 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, req reconcile.Request) (r
 		}
 		result, err := s.act(ctx)
 		s.noteFailure(ctx, err)
+		r.copies.Set(float64(r.memory.Count()))
 		s.report(err)
 		return result, err
 	})
@@ -156,7 +159,7 @@ func (s *Session[T]) observe(ctx context.Context) error {
 		return fmt.Errorf("read upstream %s %s: %w", r.kind.Kind, s.key, err)
 	}
 	if s.facts.up != absent {
-		if s.up, err = r.hooks().get(ctx, upstreamSide, s.up); err != nil {
+		if s.up, err = r.mutate(ctx, upstreamSide, verbGet, s.up); err != nil {
 			return err
 		}
 		s.facts.selected = s.isSelected(s.up)
@@ -177,11 +180,12 @@ func (s *Session[T]) observe(ctx context.Context) error {
 	s.facts.propagates = r.options.OnDownstreamDeletion == Propagate
 	if s.facts.down == absent {
 		s.awaited = r.memory.Awaited(s.key, time.Now()) // First: a report that comes now is either awaited or known.
-		s.facts.lost = r.memory.IsLost(s.key, s.up.GetUID())
+		s.facts.lost = r.memory.Of(s.key).Lost == s.up.GetUID()
 		return nil
 	}
-	s.facts.byOthers = r.memory.Lived(s.key, s.down.GetUID()) && !r.memory.IsOwn(s.key, s.down.GetUID())
-	s.down, err = r.hooks().get(ctx, downstreamSide, s.down)
+	known := r.memory.Of(s.key)
+	s.facts.byOthers = known.Lives == s.down.GetUID() && known.Deletes != s.down.GetUID()
+	s.down, err = r.mutate(ctx, downstreamSide, verbGet, s.down)
 	return err
 }
 
@@ -220,18 +224,18 @@ func presenceOf(obj client.Object, err error) (presence, error) {
 // has.
 func (s *Session[T]) find(ctx context.Context) error {
 	r := s.of
-	known, isKnown := r.memory.NameOf(s.key)
-	if isKnown {
-		if found, err := s.isCopy(ctx, known); err != nil || found {
+	known := r.memory.Of(s.key)
+	if known.Copy.Name != "" {
+		if found, err := s.isCopy(ctx, known.Copy); err != nil || found {
 			return err
 		}
 	}
 	all := r.translator.ToDownstream(s.key)
-	if source, ok := r.memory.SourceOf(s.key); ok && s.facts.up == absent {
-		all = append([]types.NamespacedName{source}, all...)
+	if known.Source.Name != "" && s.facts.up == absent {
+		all = append([]types.NamespacedName{known.Source}, all...)
 	}
-	if isKnown {
-		all = append([]types.NamespacedName{known}, all...)
+	if known.Copy.Name != "" {
+		all = append([]types.NamespacedName{known.Copy}, all...)
 	}
 	free, blocked, used := types.NamespacedName{}, types.NamespacedName{}, types.NamespacedName{}
 	for _, name := range all {

@@ -4,9 +4,7 @@ package syncer
 
 import (
 	"cmp"
-	"context"
 	"fmt"
-	"reflect"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -15,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -35,7 +32,7 @@ func Register[T client.Object](p *Pair, s Syncer[T], t Translator[T], o Options[
 		return err
 	}
 	b := p.controller(s, o.concurrency(), o.timeout(p))
-	b.WatchesRawSource(r.up.Requests(r.observeUp)).WatchesRawSource(r.down.Requests(r.observeDown))
+	b.WatchesRawSource(r.up.Requests(itself)).WatchesRawSource(r.down.Requests(r.observeDown))
 	return p.complete(b, s, r)
 }
 
@@ -56,12 +53,11 @@ type Watched struct {
 }
 
 // Count returns the number of copies, with those at earlier addresses.
-func (o *Opened) Count() int { return o.memory.Count() + o.memory.Formers() }
+func (o *Opened) Count() int { return o.memory.Count() }
 
 // Has reports whether an original has a copy, as far as the events of copies tell.
 func (o *Opened) Has(up types.NamespacedName) bool {
-	_, known := o.memory.NameOf(up)
-	return known || len(o.memory.FormersOf(up)) > 0
+	return o.memory.Of(up).Copy.Name != "" || len(o.memory.FormersOf(up)) > 0
 }
 
 // Open is for the author of a controller in which many pairs come and go. A ControllerModifier is not called, nor do Concurrency and
@@ -72,7 +68,7 @@ func Open[T client.Object](p *Pair, s Syncer[T], t Translator[T], o Options[T]) 
 		return nil, err
 	}
 	return &Opened{
-		Reconciler: r, Originals: Watched{r.up, r.observeUp}, Copies: Watched{r.down, r.observeDown}, memory: r.memory,
+		Reconciler: r, Originals: Watched{r.up, itself}, Copies: Watched{r.down, r.observeDown}, memory: r.memory,
 	}, nil
 }
 
@@ -88,9 +84,7 @@ func RegisterFake[T client.Object](p *Pair, s FakeSyncer[T], o Options[T]) error
 	}
 	r := &fakeReconciler[T]{pair: p, syncer: s, kind: kind, up: up}
 	b := p.controller(s, o.concurrency(), o.timeout(p))
-	b.WatchesRawSource(up.Requests(func(_ context.Context, obj client.Object, _ bool) []types.NamespacedName {
-		return []types.NamespacedName{client.ObjectKeyFromObject(obj)}
-	}))
+	b.WatchesRawSource(up.Requests(itself))
 	return p.complete(b, s, r)
 }
 
@@ -145,7 +139,7 @@ func newReconciler[T client.Object](p *Pair, s Syncer[T], t Translator[T], o Opt
 	o.OnDownstreamDeletion = cmp.Or(o.OnDownstreamDeletion, Recreate)
 	r := &reconciler[T]{
 		pair: p, syncer: s, translator: t, options: o, kind: kind, keys: p.options.Identity.Keys(),
-		memory: memory.New(), fights: &memory.Detector[types.NamespacedName]{},
+		memory:    memory.New(),
 		pauses:    workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](pauseBase, retryMax),
 		finalizer: FinalizerOf(p.options.Identity),
 		log:       p.options.Manager.GetLogger().WithValues("pair", p.options.Name, "syncer", s.Name()),
@@ -158,7 +152,7 @@ func newReconciler[T client.Object](p *Pair, s Syncer[T], t Translator[T], o Opt
 	if r.down, err = p.options.Downstream.Open(copies); err != nil {
 		return nil, fmt.Errorf("syncer %s: watch downstream: %w", s.Name(), err)
 	}
-	p.metrics.own(r.kind.Kind, r.memory.Count)
+	r.copies = p.metrics.copies(r.kind.Kind)
 	return r, nil
 }
 
@@ -169,13 +163,9 @@ func kindOf[T client.Object](p *Pair, o Options[T]) (schema.GroupVersionKind, er
 	if !o.Kind.Empty() {
 		return o.Kind, nil
 	}
-	t := reflect.TypeFor[T]()
-	if t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
-		return schema.GroupVersionKind{}, fmt.Errorf("%w: %v is not a pointer to a struct", ErrInvalidConfig, t)
-	}
-	kind, err := apiutil.GVKForObject(object.New[T](), p.options.Manager.GetScheme())
+	kind, err := object.KindOf[T](p.options.Manager.GetClient())
 	if err != nil {
-		return kind, fmt.Errorf("%w: %w; add the kind to the scheme, or set Options.Kind", ErrInvalidConfig, err)
+		return kind, fmt.Errorf("%w: %w; or set Options.Kind", ErrInvalidConfig, err)
 	}
 	return kind, nil
 }

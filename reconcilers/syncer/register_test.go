@@ -110,7 +110,7 @@ func expectStatusWait(t *testing.T, originals int, longest time.Duration) {
 				t.Fatalf("original %d is written %s after the last time", i, now.Sub(last[i]))
 			}
 			writes[i], last[i] = writes[i]+1, now
-			r.memory.Wrote(s.key, func(w *memory.Write) { w.Status = memory.StatusWrite{At: now} })
+			r.memory.Change(s.key, func(o *memory.Object) { o.Wrote.Status = memory.StatusWrite{At: now} })
 		}
 	}
 	sum := 0

@@ -67,7 +67,7 @@ func (s *Session[T]) holdFirst(ctx context.Context) error {
 }
 
 func (s *Session[T]) sync(ctx context.Context) (reconcile.Result, error) {
-	result, err := s.of.syncer.Sync(ctx, Both[T]{Upstream: s.copyOfUp(), Downstream: s.copyOfDown(), Imported: s.facts.imported, Session: s})
+	result, err := s.of.syncer.Sync(ctx, Both[T]{Upstream: copyOf(s.up), Downstream: copyOf(s.down), Imported: s.facts.imported, Session: s})
 	if s.of.options.Moves {
 		_, gone := s.leave(ctx, true)
 		err = BothDirections(err, gone)
@@ -94,11 +94,11 @@ func (s *Session[T]) act(ctx context.Context) (reconcile.Result, error) {
 	}
 	switch next {
 	case stepSyncDown:
-		return r.syncer.SyncDown(ctx, Down[T]{Upstream: s.copyOfUp(), Session: s})
+		return r.syncer.SyncDown(ctx, Down[T]{Upstream: copyOf(s.up), Session: s})
 	case stepSync:
 		return s.sync(ctx)
 	case stepSyncUp:
-		return r.syncer.(UpSyncer[T]).SyncUp(ctx, Up[T]{Downstream: s.copyOfDown(), Session: s}) //nolint:forcetypeassert // decide knows it.
+		return r.syncer.(UpSyncer[T]).SyncUp(ctx, Up[T]{Downstream: copyOf(s.down), Session: s}) //nolint:forcetypeassert // decide knows it.
 	case stepConflict:
 		return s.conflict(ctx)
 	case stepRenew:
@@ -116,7 +116,6 @@ func (s *Session[T]) act(ctx context.Context) (reconcile.Result, error) {
 	}
 	if isOurs := s.facts.ownership == Ours || s.facts.ownership == Stale; s.facts.up == absent && (s.facts.down == absent || !isOurs) {
 		r.memory.Forget(s.key)
-		r.fights.Forget(s.key)
 		r.pauses.Forget(s.key)
 		return reconcile.Result{}, s.releaseUnseen(ctx)
 	}
@@ -127,7 +126,7 @@ func (s *Session[T]) act(ctx context.Context) (reconcile.Result, error) {
 // made again. Otherwise it deletes the copy.
 func (s *Session[T]) renew(ctx context.Context) (reconcile.Result, error) {
 	s.renewing = true
-	result, err := s.of.syncer.SyncDown(ctx, Down[T]{Upstream: s.copyOfUp(), Session: s})
+	result, err := s.of.syncer.SyncDown(ctx, Down[T]{Upstream: copyOf(s.up), Session: s})
 	if err != nil || s.renewed {
 		return result, err
 	}
@@ -176,7 +175,7 @@ func (s *Session[T]) revision() memory.Revision {
 
 // behind returns for how long the copy may be read as before the last write, or 0.
 func (s *Session[T]) behind() time.Duration {
-	last := s.of.memory.Last(s.key)
+	last := s.of.memory.Of(s.key).Wrote
 	if last.Replaced != s.revision() {
 		return 0
 	}
@@ -185,16 +184,12 @@ func (s *Session[T]) behind() time.Duration {
 
 func (s *Session[T]) wrote(made client.Object) {
 	if now := s.revision(); now != memory.Revision(made.GetResourceVersion()) {
-		s.of.memory.Wrote(s.key, func(w *memory.Write) { w.Replaced, w.At = now, time.Now() })
+		s.of.memory.Change(s.key, func(o *memory.Object) { o.Wrote.Replaced, o.Wrote.At = now, time.Now() })
 	}
 }
 
-func (s *Session[T]) copyOfUp() T {
-	return s.up.DeepCopyObject().(T) //nolint:forcetypeassert // A deep copy has the type of the original.
-}
-
-func (s *Session[T]) copyOfDown() T {
-	return s.down.DeepCopyObject().(T) //nolint:forcetypeassert // A deep copy has the type of the original.
+func copyOf[T client.Object](obj T) T {
+	return obj.DeepCopyObject().(T) //nolint:forcetypeassert // A deep copy has the type of the original.
 }
 
 // conflict reports that another client has the name, unless the syncer adopts that object. It is tried again when that
@@ -202,12 +197,12 @@ func (s *Session[T]) copyOfDown() T {
 func (s *Session[T]) conflict(ctx context.Context) (reconcile.Result, error) {
 	r := s.of
 	i, ok := r.syncer.(Importer[T])
-	if !ok || s.facts.up != present || s.facts.down != present || s.isCopyOfAnother(s.down) || !i.Import(ctx, s.copyOfUp(), s.copyOfDown()) {
+	if !ok || s.facts.up != present || s.facts.down != present || s.isCopyOfAnother(s.down) || !i.Import(ctx, copyOf(s.up), copyOf(s.down)) {
 		return reconcile.Result{}, s.nameConflict(ctx, s.facts.ownership)
 	}
 	// From here on it is the copy, which Sync marks.
 	s.facts.ownership = Ours
-	return r.syncer.Sync(ctx, Both[T]{Upstream: s.copyOfUp(), Downstream: s.copyOfDown(), Session: s})
+	return r.syncer.Sync(ctx, Both[T]{Upstream: copyOf(s.up), Downstream: copyOf(s.down), Session: s})
 }
 
 func (s *Session[T]) nameConflict(ctx context.Context, found Ownership) error {

@@ -70,7 +70,7 @@ func (s *Session[T]) ApplyStatus(ctx context.Context, from T) error {
 	if made.Made == made.Before {
 		made.Kept = is.had
 	}
-	r.memory.Wrote(s.key, func(w *memory.Write) { w.Status = made })
+	r.memory.Change(s.key, func(o *memory.Object) { o.Wrote.Status = made })
 	return nil
 }
 
@@ -87,7 +87,7 @@ func NewStatusLimiter() *rate.Limiter { return rate.NewLimiter(statusRate, statu
 
 // statusWait returns for how long the status must not be written: a remote may change it at any rate.
 func (s *Session[T]) statusWait(now time.Time) time.Duration {
-	last := s.of.memory.Last(s.key).Status
+	last := s.of.memory.Of(s.key).Wrote.Status
 	if last.At.IsZero() {
 		return 0
 	}
@@ -96,7 +96,7 @@ func (s *Session[T]) statusWait(now time.Time) time.Duration {
 	}
 	if last.Due.IsZero() {
 		last.Due = now.Add(s.of.pair.options.StatusLimiter.ReserveN(now, 1).DelayFrom(now))
-		s.of.memory.Wrote(s.key, func(w *memory.Write) { w.Status.Due = last.Due })
+		s.of.memory.Change(s.key, func(o *memory.Object) { o.Wrote.Status.Due = last.Due })
 	}
 	return last.Due.Sub(now)
 }
@@ -106,7 +106,7 @@ type statusDigests struct{ had, sent uint64 }
 // statusWritten reports whether the last write needs no other: the upstream object has it, its API server has dropped
 // the rest, or the cache has not seen it yet.
 func (s *Session[T]) statusWritten(now, status map[string]any, is statusDigests) bool {
-	last := s.of.memory.Last(s.key).Status
+	last := s.of.memory.Of(s.key).Wrote.Status
 	switch {
 	case last.Sent != is.sent:
 		return false

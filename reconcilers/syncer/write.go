@@ -63,7 +63,7 @@ func (s *Session[T]) write(ctx context.Context, v verb, obj T, send func(T) erro
 		return fmt.Errorf("%s downstream %s %s: %w", v, r.kind.Kind, s.name,
 			apierrors.NewConflict(resourceOf(r.kind), s.name.Name, errStale))
 	}
-	obj, err := r.hooks().write(ctx, downstreamSide, v, obj)
+	obj, err := r.mutate(ctx, downstreamSide, v, obj)
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (s *Session[T]) write(ctx context.Context, v verb, obj T, send func(T) erro
 // name becomes Key.
 func (s *Session[T]) CreateUpstream(ctx context.Context, obj T) error {
 	r := s.of
-	obj, err := r.hooks().write(ctx, upstreamSide, verbCreate, obj)
+	obj, err := r.mutate(ctx, upstreamSide, verbCreate, obj)
 	if err != nil {
 		return err
 	}
@@ -102,15 +102,9 @@ func (s *Session[T]) CreateUpstream(ctx context.Context, obj T) error {
 	obj.SetName(s.key.Name)
 	obj.SetNamespace(s.key.Namespace)
 	s.markImported(obj)
-	if r.options.Observe {
-		return s.wouldWrite(ctx, verbCreate, "the upstream object")
-	}
-	err = s.upstream.Client.Create(ctx, obj, client.FieldOwner(r.pair.fieldManager(directionUp)))
-	r.pair.metrics.write(r.kind.Kind, directionUp, verbCreate, err)
-	if err != nil {
-		return &writeError{fmt.Sprintf("create upstream %s %s", r.kind.Kind, s.key), err}
-	}
-	return nil
+	return s.writeUp(ctx, verbCreate, func() error {
+		return s.upstream.Client.Create(ctx, obj, client.FieldOwner(r.pair.fieldManager(directionUp)))
+	})
 }
 
 // withoutMarks removes marks of copies: those of another pair mean nothing upstream.
@@ -123,19 +117,26 @@ func (s *Session[T]) withoutMarks(all map[string]string) map[string]string {
 // UpdateUpstream replaces the upstream object with obj: Both.Upstream with changes.
 func (s *Session[T]) UpdateUpstream(ctx context.Context, obj T) error {
 	r := s.of
-	obj, err := r.hooks().write(ctx, upstreamSide, verbUpdate, obj)
+	obj, err := r.mutate(ctx, upstreamSide, verbUpdate, obj)
 	if err != nil {
 		return err
 	}
 	obj.SetUID(s.up.GetUID())
 	obj.SetResourceVersion(s.up.GetResourceVersion())
+	return s.writeUp(ctx, verbUpdate, func() error {
+		return s.upstream.Client.Update(ctx, obj, client.FieldOwner(r.pair.fieldManager(directionUp)))
+	})
+}
+
+func (s *Session[T]) writeUp(ctx context.Context, v verb, send func() error) error {
+	r := s.of
 	if r.options.Observe {
-		return s.wouldWrite(ctx, verbUpdate, "the upstream object")
+		return s.wouldWrite(ctx, v, "the upstream object")
 	}
-	err = s.upstream.Client.Update(ctx, obj, client.FieldOwner(r.pair.fieldManager(directionUp)))
-	r.pair.metrics.write(r.kind.Kind, directionUp, verbUpdate, err)
+	err := send()
+	r.pair.metrics.write(r.kind.Kind, directionUp, v, err)
 	if err != nil {
-		return &writeError{fmt.Sprintf("update upstream %s %s", r.kind.Kind, s.key), err}
+		return &writeError{fmt.Sprintf("%s upstream %s %s", v, r.kind.Kind, s.key), err}
 	}
 	return nil
 }

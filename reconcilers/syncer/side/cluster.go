@@ -6,13 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -30,8 +30,8 @@ import (
 type clusterView struct {
 	cluster cluster.Cluster
 	object  client.Object
-	seen    *tombstones
-	refused func() // may be nil
+	seen    *lru.Cache // of *tombstone
+	refused func()     // may be nil
 }
 
 // Reader returns the cache: the client reads unstructured objects from the API server.
@@ -39,14 +39,15 @@ func (v *clusterView) Reader() client.Reader { return v.cluster.GetCache() }
 
 func (v *clusterView) Requests(observe Notify) source.TypedSyncingSource[reconcile.Request] {
 	h := handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
-		return requestsFor(observe(ctx, obj, v.seen.has(obj)))
+		last, isGone := v.tombstone(client.ObjectKeyFromObject(obj))
+		return requestsFor(observe(ctx, obj, isGone && last.ResourceVersion == obj.GetResourceVersion()))
 	})
 	// The cache replaces an object without a deletion that a watch has reported.
 	noted := predicate.Funcs{
-		CreateFunc: func(e event.CreateEvent) bool { v.seen.forget(e.Object); return true },
+		CreateFunc: func(e event.CreateEvent) bool { v.seen.Remove(client.ObjectKeyFromObject(e.Object)); return true },
 		DeleteFunc: func(e event.DeleteEvent) bool {
 			if !e.DeleteStateUnknown {
-				v.seen.add(e.Object)
+				v.note(e.Object)
 			}
 			return true
 		},
@@ -114,22 +115,18 @@ func (v *clusterView) Declare(ctx context.Context, key types.NamespacedName) (co
 	if err != nil {
 		return ctx, err
 	}
-	last, ok := v.seen.of(key)
-	if !ok {
+	last, isGone := v.tombstone(key)
+	if !isGone {
 		return ctx, nil
 	}
-	one := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-		Namespace: key.Namespace, Name: key.Name, CreationTimestamp: last.created, DeletionTimestamp: last.deleted,
-		OwnerReferences: last.owners,
-	}}
-	err = evidence.Place{Reader: v.cluster.GetAPIReader(), Mapper: v.cluster.GetRESTMapper()}.OnPurpose(ctx, kind, one)
+	err = evidence.Place{Reader: v.cluster.GetAPIReader(), Mapper: v.cluster.GetRESTMapper()}.OnPurpose(ctx, kind, last)
 	switch {
 	case errors.Is(err, evidence.ErrNone), apierrors.IsForbidden(err):
 		return ctx, nil
 	case err != nil:
 		return ctx, fmt.Errorf("judge the deletion of %s %s: %w", kind.Kind, key, err)
 	}
-	return deletes.OnPurpose(ctx, deletes.Tombstone(kind.Kind+" "+key.String(), last.revision)), nil
+	return deletes.OnPurpose(ctx, deletes.Tombstone(kind.Kind+" "+key.String(), last.ResourceVersion)), nil
 }
 
 func requestsFor(keys []types.NamespacedName) []reconcile.Request {
@@ -143,45 +140,18 @@ func requestsFor(keys []types.NamespacedName) []reconcile.Request {
 // maxTombstones bounds the memory. An object that is dropped is deleted without evidence.
 const maxTombstones = 100_000
 
-type tombstone struct {
-	revision string // the last one
-	created  metav1.Time
-	deleted  *metav1.Time
-	owners   []metav1.OwnerReference
+// tombstone is what is left of an object whose deletion a watch has reported.
+type tombstone = metav1.PartialObjectMetadata
+
+func (v *clusterView) note(obj client.Object) {
+	v.seen.Add(client.ObjectKeyFromObject(obj), &tombstone{ObjectMeta: metav1.ObjectMeta{
+		Namespace: obj.GetNamespace(), Name: obj.GetName(), ResourceVersion: obj.GetResourceVersion(), OwnerReferences: obj.GetOwnerReferences(),
+		CreationTimestamp: obj.GetCreationTimestamp(), DeletionTimestamp: obj.GetDeletionTimestamp(),
+	}})
 }
 
-type tombstones struct {
-	mu  sync.Mutex
-	all map[types.NamespacedName]tombstone
-}
-
-func newTombstones() *tombstones { return &tombstones{all: map[types.NamespacedName]tombstone{}} }
-
-func (t *tombstones) add(obj client.Object) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.all) >= maxTombstones {
-		clear(t.all)
-	}
-	t.all[client.ObjectKeyFromObject(obj)] = tombstone{
-		obj.GetResourceVersion(), obj.GetCreationTimestamp(), obj.GetDeletionTimestamp(), obj.GetOwnerReferences(),
-	}
-}
-
-func (t *tombstones) forget(obj client.Object) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.all, client.ObjectKeyFromObject(obj))
-}
-
-func (t *tombstones) has(obj client.Object) bool {
-	known, ok := t.of(client.ObjectKeyFromObject(obj))
-	return ok && known.revision == obj.GetResourceVersion()
-}
-
-func (t *tombstones) of(key types.NamespacedName) (tombstone, bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	known, ok := t.all[key]
-	return known, ok
+func (v *clusterView) tombstone(key types.NamespacedName) (*tombstone, bool) {
+	known, _ := v.seen.Get(key)
+	one, ok := known.(*tombstone)
+	return one, ok
 }

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -118,5 +119,5 @@ func (s *clusterSide) access() Access {
 }
 
 func (s *clusterSide) open(w Want) (View, error) {
-	return &clusterView{cluster: s.cluster, object: w.Object, seen: newTombstones(), refused: w.Refused}, nil
+	return &clusterView{cluster: s.cluster, object: w.Object, seen: lru.New(maxTombstones), refused: w.Refused}, nil
 }

@@ -3,8 +3,9 @@
 package memory
 
 import (
-	"sync"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 )
 
 const (
@@ -16,32 +17,30 @@ const (
 	FirstPause = time.Second
 	// LongestPause is that of a long fight: one write per minute. It also bounds the wait after the other has given way.
 	LongestPause = time.Minute
-	// MaxKeys exceeds the objects that fight at a time. A key takes about 300 bytes, 4 KiB if all its fields flip. Beyond it all are
-	// forgotten.
-	MaxKeys = 10_000
+
+	// maxFights exceeds the objects that fight at a time. One takes about 300 bytes, 4 KiB if all its fields flip.
+	maxFights = 10_000
+	// maxFields bounds the fields with counts of their own.
+	maxFields = 16
 )
 
-// maxFields bounds the fields with counts of their own.
-const maxFields = 16
-
-// Detector detects fights. Its methods may be called from any goroutine. The zero value is ready.
-type Detector[K comparable] struct {
-	mu  sync.Mutex // protects the field
-	all map[K]*record
-}
-
-type record struct {
+type fight struct {
 	flips map[string][]time.Time // by field
 	pause time.Duration          // the present pause, or 0 without a fight
 	until time.Time              // the end of the pause
 }
 
-// Record records that a field has flipped and is to be written again. It returns 0 if the caller may write now, which it then
+// Flip notes that a field has flipped and is to be written again. It returns 0 if the caller may write now, which it then
 // does, or how long the caller waits before it compares the field again. A wait means that the object is contended.
-func (d *Detector[K]) Record(key K, field string, now time.Time) time.Duration {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	one := d.of(key)
+func (m *Memory) Flip(up types.NamespacedName, field string, now time.Time) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known, _ := m.fights.Get(up)
+	one, ok := known.(*fight)
+	if !ok {
+		one = &fight{flips: map[string][]time.Time{}}
+	}
+	m.fights.Add(up, one, LongestPause+Window) // Then it has ended.
 	if one.pause > 0 && now.Sub(one.until) < Window {
 		return one.contend(now)
 	}
@@ -54,59 +53,33 @@ func (d *Detector[K]) Record(key K, field string, now time.Time) time.Duration {
 	return one.pause
 }
 
-func (d *Detector[K]) of(key K) *record {
-	one := d.all[key]
-	if one == nil {
-		if d.all == nil || len(d.all) >= MaxKeys {
-			d.all = map[K]*record{}
-		}
-		one = &record{flips: map[string][]time.Time{}}
-		d.all[key] = one
-	}
-	return one
-}
-
 // contend returns the rest of the pause, or allows one write and doubles the pause after it.
-func (r *record) contend(now time.Time) time.Duration {
-	if wait := r.until.Sub(now); wait > 0 {
-		return min(wait, r.pause) // A clock that was set back makes no pause longer.
+func (f *fight) contend(now time.Time) time.Duration {
+	if wait := f.until.Sub(now); wait > 0 {
+		return min(wait, f.pause) // A clock that was set back makes no pause longer.
 	}
-	r.pause = min(2*r.pause, LongestPause)
-	r.until = now.Add(r.pause)
+	f.pause = min(2*f.pause, LongestPause)
+	f.until = now.Add(f.pause)
 	return 0
 }
 
-func (r *record) flip(field string, now time.Time) bool {
-	if _, known := r.flips[field]; !known && len(r.flips) >= maxFields {
-		for other, times := range r.flips {
+func (f *fight) flip(field string, now time.Time) bool {
+	if _, known := f.flips[field]; !known && len(f.flips) >= maxFields {
+		for other, times := range f.flips {
 			if now.Sub(times[len(times)-1]) >= Window {
-				delete(r.flips, other)
+				delete(f.flips, other)
 			}
 		}
-		if len(r.flips) >= maxFields {
+		if len(f.flips) >= maxFields {
 			field = "" // The count that all further fields share.
 		}
 	}
 	var times []time.Time
-	for _, at := range r.flips[field] {
+	for _, at := range f.flips[field] {
 		if now.Sub(at) < Window {
 			times = append(times, at)
 		}
 	}
-	r.flips[field] = append(times, now)
+	f.flips[field] = append(times, now)
 	return len(times) >= Flips
-}
-
-// Forget drops the flips and the fight of an object.
-func (d *Detector[K]) Forget(key K) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.all, key)
-}
-
-// Len returns how many objects the Detector remembers.
-func (d *Detector[K]) Len() int {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return len(d.all)
 }

@@ -9,52 +9,46 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	utilcache "k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // Memory is what a controller knows of its copies, from downstream events and its own writes. It is lost with the
 // process: the copies' marks have the same.
 type Memory struct {
-	mu sync.Mutex
-	// by upstream object
-	names map[types.NamespacedName]types.NamespacedName
-	// downstream objects of an UpSyncer, by upstream object
-	sources map[types.NamespacedName]types.NamespacedName
-	blocked map[types.NamespacedName]sets.Set[types.NamespacedName]
-	// UIDs of originals whose copy another client has deleted
-	lost map[types.NamespacedName]types.UID
-	// whether the copy has gone since the write began
-	writing map[types.NamespacedName]bool
-	// UIDs of copies that we delete
-	own map[types.NamespacedName]types.UID
-	// copies seen without a deletionTimestamp, if deletions are propagated
-	alive map[types.NamespacedName]living
-	// names of events of the last hour
-	told map[string]time.Time
-	seed maphash.Seed
-	// refused writes in a row
-	failures map[types.NamespacedName]int
-	// digests of the last writes
-	written map[types.NamespacedName]Write
-	// copies at an earlier address, by upstream object
-	former map[types.NamespacedName]sets.Set[types.NamespacedName]
+	fights *utilcache.LRUExpireCache // of *fight, by upstream object
+	told   *utilcache.LRUExpireCache // names of events of the last hour
+	seed   maphash.Seed
+
+	mu      sync.Mutex                        // protects the fields; held for a few instructions
+	all     map[types.NamespacedName]*Object  // by upstream object
+	blocked map[types.NamespacedName]waitings // by downstream name
+	copies  int
 }
+
+type waitings = sets.Set[types.NamespacedName]
 
 // New returns an empty Memory.
 func New() *Memory {
 	return &Memory{
-		names:   map[types.NamespacedName]types.NamespacedName{},
-		sources: map[types.NamespacedName]types.NamespacedName{},
-		blocked: map[types.NamespacedName]sets.Set[types.NamespacedName]{},
-		lost:    map[types.NamespacedName]types.UID{},
-		writing: map[types.NamespacedName]bool{},
-		own:     map[types.NamespacedName]types.UID{},
-		alive:   map[types.NamespacedName]living{},
-		told:    map[string]time.Time{},
-		former:  map[types.NamespacedName]sets.Set[types.NamespacedName]{},
-		seed:    maphash.MakeSeed(),
-		written: map[types.NamespacedName]Write{}, failures: map[types.NamespacedName]int{},
+		fights: utilcache.NewLRUExpireCache(maxFights), told: utilcache.NewLRUExpireCache(maxTold), seed: maphash.MakeSeed(),
+		all: map[types.NamespacedName]*Object{}, blocked: map[types.NamespacedName]waitings{},
 	}
+}
+
+// Object is what is known of an upstream object and its copy.
+type Object struct {
+	Copy    types.NamespacedName // the name of the copy, if it is known
+	Source  types.NamespacedName // the downstream object for which an UpSyncer makes the upstream object
+	Lost    types.UID            // of the original whose copy another client has deleted
+	Deletes types.UID            // of the copy that we delete
+	Lives   types.UID            // of a copy seen without a deletionTimestamp, if deletions are propagated
+	Refused int                  // writes in a row
+	Wrote   Write
+
+	missed time.Time // since when the cache lacks the copy without an event
+	gone   bool      // since the last write began
+	former sets.Set[types.NamespacedName]
 }
 
 // Write is the last write for one object, as digests.
@@ -78,11 +72,6 @@ type StatusWrite struct {
 	Kept         uint64    // the digest of the upstream status that a write did not change; otherwise 0
 }
 
-type living struct {
-	uid    types.UID
-	missed time.Time // since when the cache lacks it without an event
-}
-
 // Revision is a resourceVersion, or NoCopy.
 type Revision string
 
@@ -93,83 +82,77 @@ const NoCopy Revision = "none"
 // appear.
 const StaleFor = time.Second
 
-// Exists records a copy.
-func (m *Memory) Exists(up, down types.NamespacedName) {
+// Of returns what is known of an upstream object.
+func (m *Memory) Of(up types.NamespacedName) Object {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.names[up] = down
-	delete(m.lost, up)
+	if one := m.all[up]; one != nil {
+		return *one
+	}
+	return Object{}
 }
 
-// Gone records that a copy has gone. uid is the original's if another client has deleted it, else empty.
+// Change changes what is known, until Forget.
+func (m *Memory) Change(up types.NamespacedName, change func(*Object)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	one := m.all[up]
+	if one == nil {
+		one = &Object{}
+		m.all[up] = one
+	}
+	m.copies -= one.copies()
+	change(one)
+	m.copies += one.copies()
+}
+
+func (o *Object) copies() int {
+	n := len(o.former)
+	if o.Copy.Name != "" {
+		n++
+	}
+	return n
+}
+
+// Count returns the number of copies, with those at earlier addresses.
+func (m *Memory) Count() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.copies
+}
+
+// Exists notes a copy; alive is its UID if it has no deletionTimestamp, and deletions are propagated.
+func (m *Memory) Exists(up, down types.NamespacedName, alive types.UID) {
+	m.Change(up, func(o *Object) {
+		o.Copy, o.Lost = down, ""
+		if alive != "" {
+			o.Lives, o.missed = alive, time.Time{}
+		}
+	})
+}
+
+// Gone notes that a copy has gone. uid is the original's if another client has deleted it, else empty.
 func (m *Memory) Gone(up types.NamespacedName, uid types.UID) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.names, up)
-	delete(m.written, up)
-	delete(m.alive, up)
-	if uid != "" {
-		m.lost[up] = uid
-	}
-	if _, ok := m.writing[up]; ok {
-		m.writing[up] = true
-	}
+	m.Change(up, func(o *Object) {
+		o.Copy, o.Wrote, o.Lives, o.gone = types.NamespacedName{}, Write{}, "", true
+		if uid != "" {
+			o.Lost = uid
+		}
+	})
 }
 
-// Begin records that a copy is being written, until End.
-func (m *Memory) Begin(up types.NamespacedName) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.writing[up] = false
-}
+// Begin notes that a copy is being written, until End.
+func (m *Memory) Begin(up types.NamespacedName) { m.Change(up, func(o *Object) { o.gone = false }) }
 
 // End reports whether the copy exists as far as events tell: its deletion may be known before the answer. made is
 // false if nothing was written.
-func (m *Memory) End(up, down types.NamespacedName, made bool) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	exists := made && !m.writing[up]
-	delete(m.writing, up)
-	if exists {
-		m.names[up] = down
-		delete(m.lost, up)
-	}
+func (m *Memory) End(up, down types.NamespacedName, made bool) (exists bool) {
+	m.Change(up, func(o *Object) {
+		if exists = made && !o.gone; exists {
+			o.Copy, o.Lost = down, ""
+		}
+	})
 	return exists
-}
-
-// Deletes records that we delete a copy.
-func (m *Memory) Deletes(up types.NamespacedName, copied types.UID) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.own[up] = copied
-}
-
-// Spares records that the API server has refused that.
-func (m *Memory) Spares(up types.NamespacedName) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.own, up)
-}
-
-// IsOwn reports whether we delete a copy.
-func (m *Memory) IsOwn(up types.NamespacedName, copied types.UID) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return copied != "" && m.own[up] == copied
-}
-
-// Lives records a copy without a deletionTimestamp.
-func (m *Memory) Lives(up types.NamespacedName, copied types.UID) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.alive[up] = living{uid: copied}
-}
-
-// Lived reports whether a copy's deletion began while this process runs.
-func (m *Memory) Lived(up types.NamespacedName, copied types.UID) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return copied != "" && m.alive[up].uid == copied
 }
 
 // reportedWithin bounds how long the cache may lack a copy before its handler reports why. Longer means that a new
@@ -177,31 +160,31 @@ func (m *Memory) Lived(up types.NamespacedName, copied types.UID) bool {
 const reportedWithin = 2 * time.Second
 
 // Awaited returns how long to wait for the report about a living copy that the cache lacks.
-func (m *Memory) Awaited(up types.NamespacedName, now time.Time) time.Duration {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	copied, ok := m.alive[up]
-	if !ok {
+func (m *Memory) Awaited(up types.NamespacedName, now time.Time) (wait time.Duration) {
+	if m.Of(up).Lives == "" {
 		return 0
 	}
-	if copied.missed.IsZero() {
-		copied.missed = now
-		m.alive[up] = copied
-	}
-	return max(0, reportedWithin-now.Sub(copied.missed))
+	m.Change(up, func(o *Object) {
+		if o.missed.IsZero() {
+			o.missed = now
+		}
+		wait = max(0, reportedWithin-now.Sub(o.missed))
+	})
+	return wait
 }
 
-// Forget drops an upstream object without a copy.
+// Forget drops an upstream object without a copy. Copies at earlier addresses stay known.
 func (m *Memory) Forget(up types.NamespacedName) {
+	m.fights.Remove(up)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.names, up)
-	delete(m.sources, up)
-	delete(m.lost, up)
-	delete(m.written, up)
-	delete(m.own, up)
-	delete(m.alive, up)
-	delete(m.failures, up)
+	if one := m.all[up]; one != nil {
+		m.copies -= one.copies()
+		*one = Object{former: one.former}
+		if m.copies += one.copies(); len(one.former) == 0 {
+			delete(m.all, up)
+		}
+	}
 	for down, waiting := range m.blocked {
 		if waiting.Delete(up); len(waiting) == 0 {
 			delete(m.blocked, down)
@@ -209,34 +192,12 @@ func (m *Memory) Forget(up types.NamespacedName) {
 	}
 }
 
-// NameOf returns the name of the copy, if known.
-func (m *Memory) NameOf(up types.NamespacedName) (types.NamespacedName, bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	name, ok := m.names[up]
-	return name, ok
-}
-
-// IsLost reports whether another client deleted the copy of the original with this UID.
-func (m *Memory) IsLost(up types.NamespacedName, uid types.UID) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.lost[up] == uid && uid != ""
-}
-
-// Count returns the number of copies.
-func (m *Memory) Count() int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return len(m.names)
-}
-
-// Block records that up waits for the name down.
+// Block notes that up waits for the name down.
 func (m *Memory) Block(down, up types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.blocked[down] == nil {
-		m.blocked[down] = sets.New[types.NamespacedName]()
+		m.blocked[down] = waitings{}
 	}
 	m.blocked[down].Insert(up)
 }
@@ -250,107 +211,47 @@ func (m *Memory) Unblock(down types.NamespacedName) []types.NamespacedName {
 	return waiting
 }
 
-// Last returns the last write, or the zero Write.
-func (m *Memory) Last(up types.NamespacedName) Write {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.written[up]
-}
-
-// Wrote changes the last Write.
-func (m *Memory) Wrote(up types.NamespacedName, change func(*Write)) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	one := m.written[up]
-	change(&one)
-	m.written[up] = one
-}
-
-// Former records a copy at an earlier address, until Left.
+// Former notes a copy at an earlier address, until Left.
 func (m *Memory) Former(up, down types.NamespacedName) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.former[up] == nil {
-		m.former[up] = sets.New[types.NamespacedName]()
-	}
-	m.former[up].Insert(down)
+	m.Change(up, func(o *Object) {
+		if o.former == nil {
+			o.former = sets.Set[types.NamespacedName]{}
+		}
+		o.former.Insert(down)
+	})
 }
 
-// Left records that such a copy has gone.
+// Left notes that such a copy has gone.
 func (m *Memory) Left(up, down types.NamespacedName) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if delete(m.former[up], down); len(m.former[up]) == 0 {
-		delete(m.former, up)
-	}
+	m.Change(up, func(o *Object) { o.former.Delete(down) })
 }
 
 // FormersOf returns the copies at earlier addresses.
 func (m *Memory) FormersOf(up types.NamespacedName) []types.NamespacedName {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.former[up].UnsortedList()
-}
-
-// Formers returns the number of originals with such copies.
-func (m *Memory) Formers() int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return len(m.former)
-}
-
-// Failed counts a refused write, or ends the count, and returns it.
-func (m *Memory) Failed(up types.NamespacedName, refused bool) int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if !refused {
-		delete(m.failures, up)
-		return 0
+	if one := m.all[up]; one != nil {
+		return one.former.UnsortedList()
 	}
-	m.failures[up]++
-	return m.failures[up]
-}
-
-// IsSource records for which downstream object an UpSyncer makes up.
-func (m *Memory) IsSource(up, down types.NamespacedName) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.sources[up] = down
-}
-
-// SourceOf returns what IsSource recorded.
-func (m *Memory) SourceOf(up types.NamespacedName) (types.NamespacedName, bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	down, ok := m.sources[up]
-	return down, ok
+	return nil
 }
 
 const (
 	eventLife = time.Hour // the default of an API server
-	maxTold   = 10_000    // maxTold bounds memory. A dropped event may be recorded again.
+	maxTold   = 10_000    // maxTold bounds memory. A dropped event may be sent again.
 )
 
-// Tell reports whether to record an event, and notes it.
-func (m *Memory) Tell(name string, now time.Time) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if last, ok := m.told[name]; ok && now.Sub(last) < eventLife {
-		return false
+// Tell reports whether to send an event, and notes it.
+func (m *Memory) Tell(name string) bool {
+	_, told := m.told.Get(name)
+	if !told {
+		m.told.Add(name, nil, eventLife)
 	}
-	if len(m.told) >= maxTold {
-		clear(m.told)
-	}
-	m.told[name] = now
-	return true
+	return !told
 }
 
 // Untold takes that back.
-func (m *Memory) Untold(name string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.told, name)
-}
+func (m *Memory) Untold(name string) { m.told.Remove(name) }
 
 // Digest is valid in this process, and never 0.
 func (m *Memory) Digest(obj map[string]any) uint64 {

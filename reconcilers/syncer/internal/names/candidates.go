@@ -7,6 +7,9 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"strings"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/api/validate/content"
 )
 
 const (
@@ -41,7 +44,7 @@ func OfClusterScoped(prefix, name, hostNamespace, tenant string) []string {
 
 // candidates leaves out a published name whose cut has split a character: no kind allows it.
 func candidates(published, unique string) []string {
-	if Valid(published, PathSegment) != nil {
+	if !utf8.ValidString(published) || len(content.IsPathSegmentName(published)) > 0 {
 		return []string{unique}
 	}
 	return []string{published, unique}

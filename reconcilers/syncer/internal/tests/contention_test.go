@@ -4,6 +4,7 @@ package tests
 
 import (
 	"fmt"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -21,16 +22,16 @@ var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func at(seconds float64) time.Time { return start.Add(time.Duration(seconds * float64(time.Second))) }
 
-// contended returns a Detector with a fight over a key that began at the start, and the pause of it.
-func contended(t testing.TB, key string) *memory.Detector[string] {
+// contended returns a Memory with a fight over a key that began at the start, and the pause of it.
+func contended(t testing.TB, key string) *memory.Memory {
 	t.Helper()
-	d := &memory.Detector[string]{}
+	d := memory.New()
 	for i := range memory.Flips {
-		if wait := d.Record(key, field, start); wait != 0 {
+		if wait := d.Flip(named(key), field, start); wait != 0 {
 			t.Fatalf("flip %d: wait %s", i, wait)
 		}
 	}
-	if wait := d.Record(key, field, start); wait != memory.FirstPause {
+	if wait := d.Flip(named(key), field, start); wait != memory.FirstPause {
 		t.Fatalf("wait %s after %d flips", wait, memory.Flips+1)
 	}
 	return d
@@ -40,10 +41,10 @@ func contended(t testing.TB, key string) *memory.Detector[string] {
 // then pauses that double up to a minute.
 func TestContention_Fight(t *testing.T) {
 	t.Parallel()
-	d := &memory.Detector[string]{}
+	d := memory.New()
 	var writes []float64
 	for now := start; now.Before(at(400)); {
-		wait := d.Record("a", field, now)
+		wait := d.Flip(named("a"), field, now)
 		if wait == 0 {
 			writes = append(writes, now.Sub(start).Seconds())
 			wait = time.Millisecond // Until the other client has undone the write.
@@ -56,41 +57,41 @@ func TestContention_Fight(t *testing.T) {
 
 func TestContention_FlipsOutsideTheWindow(t *testing.T) {
 	t.Parallel()
-	d := &memory.Detector[string]{}
+	d := memory.New()
 	for i := range 100 {
-		if wait := d.Record("a", field, at(float64(i)*12)); wait != 0 { // Five per minute.
+		if wait := d.Flip(named("a"), field, at(float64(i)*12)); wait != 0 { // Five per minute.
 			t.Fatalf("flip %d: wait %s", i, wait)
 		}
 	}
-	if wait := d.Record("a", field, at(99*12+11.9)); wait != time.Second { // The sixth in less than a minute.
+	if wait := d.Flip(named("a"), field, at(99*12+11.9)); wait != time.Second { // The sixth in less than a minute.
 		t.Errorf("wait %s", wait)
 	}
 }
 
 func TestContention_FieldsAndKeysCountSeparately(t *testing.T) {
 	t.Parallel()
-	d := &memory.Detector[string]{}
+	d := memory.New()
 	for i := range memory.Flips {
 		for _, key := range []string{"a", "b"} {
 			for _, name := range []string{"x", "y", "z"} {
-				if wait := d.Record(key, name, start); wait != 0 {
+				if wait := d.Flip(named(key), name, start); wait != 0 {
 					t.Fatalf("flip %d of %s of %s: wait %s", i, name, key, wait)
 				}
 			}
 		}
 	}
-	testkit.Equal(t, d.Record("a", "y", start), time.Second, "one flip too many: wait")
-	testkit.Equal(t, d.Record("a", "z", at(.25)), 750*time.Millisecond, "another field of the contended object: wait")
-	testkit.Equal(t, d.Record("c", "y", start), 0, "another object: wait")
+	testkit.Equal(t, d.Flip(named("a"), "y", start), time.Second, "one flip too many: wait")
+	testkit.Equal(t, d.Flip(named("a"), "z", at(.25)), 750*time.Millisecond, "another field of the contended object: wait")
+	testkit.Equal(t, d.Flip(named("c"), "y", start), 0, "another object: wait")
 }
 
 // TestContention_ManyFields tests a client that flips another field each time.
 func TestContention_ManyFields(t *testing.T) {
 	t.Parallel()
-	d := &memory.Detector[string]{}
+	d := memory.New()
 	writes := 0
 	for i := range 1000 {
-		if d.Record("a", fmt.Sprint("metadata.labels.", i), at(float64(i)/100)) == 0 {
+		if d.Flip(named("a"), fmt.Sprint("metadata.labels.", i), at(float64(i)/100)) == 0 {
 			writes++
 		}
 	}
@@ -98,7 +99,7 @@ func TestContention_ManyFields(t *testing.T) {
 		t.Errorf("%d writes in ten seconds", writes)
 	}
 	for i := range 1000 {
-		if wait := d.Record("b", fmt.Sprint("metadata.labels.", i), at(float64(i)*13)); wait != 0 {
+		if wait := d.Flip(named("b"), fmt.Sprint("metadata.labels.", i), at(float64(i)*13)); wait != 0 {
 			t.Fatalf("a slow client makes the wait %s", wait)
 		}
 	}
@@ -116,9 +117,9 @@ func TestContention_Quiet(t *testing.T) {
 		{"within a minute", 60.5, 2 * time.Second},
 	} {
 		d := contended(t, "a")
-		wait := d.Record("a", field, at(test.seconds))
+		wait := d.Flip(named("a"), field, at(test.seconds))
 		if wait == 0 {
-			wait = d.Record("a", field, at(test.seconds))
+			wait = d.Flip(named("a"), field, at(test.seconds))
 		}
 		testkit.Equal(t, wait, test.next, test.what, "wait")
 	}
@@ -127,28 +128,25 @@ func TestContention_Quiet(t *testing.T) {
 func TestContention_Forget(t *testing.T) {
 	t.Parallel()
 	d := contended(t, "a")
-	d.Forget("a")
-	d.Forget("b")
-	if wait := d.Record("a", field, at(.1)); wait != 0 || d.Len() != 1 {
-		t.Errorf("wait %s, %d keys", wait, d.Len())
-	}
+	d.Forget(named("a"))
+	d.Forget(named("b"))
+	testkit.Equal(t, d.Flip(named("a"), field, at(.1)), 0, "wait")
 }
 
+// Of more objects that fight than a remote can have, the oldest are forgotten.
 func TestContention_BoundedMemory(t *testing.T) {
 	t.Parallel()
-	d := &memory.Detector[int]{}
-	for i := range 3 * memory.MaxKeys {
-		d.Record(i, field, start)
+	d := contended(t, "a")
+	for i := range 10_000 {
+		testkit.Equal(t, d.Flip(named(strconv.Itoa(i)), field, start), 0, "wait of another object")
 	}
-	if n := d.Len(); n > memory.MaxKeys {
-		t.Errorf("%d keys", n)
-	}
+	testkit.Equal(t, d.Flip(named("a"), field, start), 0, "wait")
 }
 
 func TestContention_ClockSetBack(t *testing.T) {
 	t.Parallel()
 	d := contended(t, "a")
-	testkit.Equal(t, d.Record("a", field, at(-3600)), time.Second, "wait")
+	testkit.Equal(t, d.Flip(named("a"), field, at(-3600)), time.Second, "wait")
 }
 
 // TestContention_WritesAreBounded tests that no sequence of flips gets more writes in a minute than the limits allow: five for each of at
@@ -156,7 +154,7 @@ func TestContention_ClockSetBack(t *testing.T) {
 func TestContention_WritesAreBounded(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		d := &memory.Detector[string]{}
+		d := memory.New()
 		longest := rapid.SampledFrom([]int{10, 1000, 20_000, 90_000}).Draw(t, "longest")
 		steps := rapid.SliceOfN(rapid.IntRange(0, longest), 50, 300).Draw(t, "milliseconds")
 		fields := rapid.IntRange(1, 40).Draw(t, "fields")
@@ -164,7 +162,7 @@ func TestContention_WritesAreBounded(t *testing.T) {
 		var writes []time.Time
 		for i, step := range steps {
 			now = now.Add(time.Duration(step) * time.Millisecond)
-			wait := d.Record("a", fmt.Sprint(i%fields), now)
+			wait := d.Flip(named("a"), fmt.Sprint(i%fields), now)
 			if wait < 0 || wait > memory.LongestPause {
 				t.Fatalf("wait %s", wait)
 			}
@@ -180,28 +178,25 @@ func TestContention_WritesAreBounded(t *testing.T) {
 
 func TestContention_ConcurrentUse(t *testing.T) {
 	t.Parallel()
-	d := &memory.Detector[int]{}
+	d := memory.New()
 	var group sync.WaitGroup
 	for worker := range 8 {
 		group.Go(func() {
 			for i := range 1000 {
-				d.Record(i%(worker+3), field, at(float64(i)))
+				d.Flip(named(strconv.Itoa(i%(worker+3))), field, at(float64(i)))
 				if i%10 == 0 {
-					d.Forget(i % 7)
+					d.Forget(named(strconv.Itoa(i % 7)))
 				}
 			}
 		})
 	}
 	group.Wait()
-	if d.Len() > 10 {
-		t.Errorf("%d keys", d.Len())
-	}
 }
 
 func BenchmarkContention_Record(b *testing.B) {
-	d := &memory.Detector[int]{}
+	d := memory.New()
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		d.Record(i, field, start)
+		d.Flip(named(strconv.Itoa(i)), field, start)
 	}
 }

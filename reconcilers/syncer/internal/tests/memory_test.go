@@ -3,6 +3,7 @@
 package tests
 
 import (
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -38,47 +39,20 @@ func TestGoneWhileItIsWritten(t *testing.T) {
 	m := memory.New()
 	up, down := named("up"), named("down")
 	m.Begin(up)
-	m.Exists(up, down)
+	m.Exists(up, down, "")
 	m.Gone(up, "uid")
-	if m.End(up, down, true) || !m.IsLost(up, "uid") {
+	if m.End(up, down, true) || m.Of(up).Lost != "uid" {
 		t.Error("the deletion is forgotten")
 	}
 	m.Begin(up)
-	if m.End(up, down, false) || !m.IsLost(up, "uid") {
+	if m.End(up, down, false) || m.Of(up).Lost != "uid" {
 		t.Error("a write that failed has made a copy")
 	}
 	m.Begin(up)
-	if name, _ := m.NameOf(up); !m.End(up, down, true) || m.IsLost(up, "uid") || name == down {
+	if before := m.Of(up).Copy; !m.End(up, down, true) || m.Of(up).Lost != "" || before == down {
 		t.Error("a write has made no copy")
 	}
-	if name, ok := m.NameOf(up); !ok || name != down {
-		t.Errorf("the copy is %v", name)
-	}
-}
-
-// Another client deletes a copy if the copy was seen before, and the controller does not delete it itself.
-func TestWhoDeletes(t *testing.T) {
-	t.Parallel()
-	m := memory.New()
-	up := named("up")
-	if m.Lived(up, "a") || m.Lived(up, "") || m.IsOwn(up, "") {
-		t.Error("an unknown copy is known")
-	}
-	m.Lives(up, "a")
-	m.Deletes(up, "a")
-	if !m.Lived(up, "a") || m.Lived(up, "b") || !m.IsOwn(up, "a") || m.IsOwn(up, "b") {
-		t.Error("the copy is another one")
-	}
-	m.Spares(up)
-	if m.IsOwn(up, "a") {
-		t.Error("a delete that was refused is remembered")
-	}
-	m.Deletes(up, "a")
-	m.Block(named("taken"), up)
-	m.Forget(up)
-	if m.IsOwn(up, "a") || m.Lived(up, "a") || len(m.Unblock(named("taken"))) > 0 {
-		t.Error("something is left of an object that has gone")
-	}
+	testkit.Equal(t, m.Of(up).Copy, down, "the copy")
 }
 
 // A copy that the cache lacks before its deletion is reported is waited for, for a limited time.
@@ -88,29 +62,33 @@ func TestAwaited(t *testing.T) {
 	m := memory.New()
 	up, now := named("up"), time.Now()
 	testkit.Equal(t, m.Awaited(up, now), 0, "a copy that was never seen is awaited")
-	m.Lives(up, "copy")
+	m.Exists(up, named("down"), "copy")
 	if m.Awaited(up, now) != reportedWithin || m.Awaited(up, now.Add(time.Second)) != reportedWithin-time.Second {
 		t.Error("the report is not awaited")
 	}
 	testkit.Equal(t, m.Awaited(up, now.Add(reportedWithin)), 0, "the report is awaited for too long")
-	m.Lives(up, "copy")
+	m.Exists(up, named("down"), "copy")
 	testkit.Equal(t, m.Awaited(up, now.Add(reportedWithin)), reportedWithin, "the time of an earlier absence counts")
 	m.Gone(up, "")
 	testkit.Equal(t, m.Awaited(up, now), 0, "a copy whose deletion is reported is awaited")
 }
 
-// Nothing is left of an object that has gone.
-func TestForget_LeavesNothing(t *testing.T) {
+// Nothing is left of an object that has gone, but its copies at earlier addresses, which have to go yet.
+func TestForget(t *testing.T) {
 	t.Parallel()
 	m := memory.New()
 	up, down := named("up"), named("down")
-	m.Exists(up, down)
-	m.IsSource(up, down)
-	m.Wrote(up, func(w *memory.Write) { w.Desired = 1 })
+	m.Exists(up, down, "copy")
+	m.Change(up, func(o *memory.Object) { o.Source, o.Deletes, o.Wrote.Desired, o.Refused = down, "copy", 1, 1 })
+	m.Block(named("taken"), up)
+	m.Former(up, named("earlier"))
 	m.Gone(up, "uid")
 	m.Forget(up)
-	_, isSource := m.SourceOf(up)
-	if isSource || m.Count() > 0 || m.IsLost(up, "uid") || m.Last(up).Desired != 0 {
-		t.Error("something is left of an object that has gone")
-	}
+	testkit.Equal(t, m.FormersOf(up), []types.NamespacedName{named("earlier")})
+	testkit.Equal(t, m.Count(), 1, "copies")
+	m.Left(up, named("earlier"))
+	m.Forget(up)
+	testkit.Equal(t, reflect.DeepEqual(m.Of(up), memory.Object{}), true, "nothing is left")
+	testkit.Equal(t, m.Count(), 0, "copies")
+	testkit.Equal(t, len(m.Unblock(named("taken"))), 0, "who waits")
 }

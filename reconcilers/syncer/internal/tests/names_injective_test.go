@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	"pgregory.net/rapid"
 
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/internal/names"
@@ -58,8 +59,8 @@ func TestCandidatesOfAnyNames(t *testing.T) {
 			t.Fatalf("candidates %q do not end with %q", all, one.unique())
 		}
 		for _, name := range all {
-			if err := names.Valid(name, names.Subdomain); err != nil || len(name) > names.MaxLength {
-				t.Fatalf("%q of %d bytes: %v", name, len(name), err)
+			if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 || len(name) > names.MaxLength {
+				t.Fatalf("%q of %d bytes: %v", name, len(name), problems)
 			}
 		}
 		if one != other {
