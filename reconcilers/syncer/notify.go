@@ -16,7 +16,6 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
@@ -94,7 +93,10 @@ func (s *Session[T]) notify(ctx context.Context, n note) error {
 		Note:                object.Shortened(n.text, object.MaxNote),
 		ReportingController: r.pair.options.Identity.KeyPrefix + "/" + r.pair.options.Name,
 		ReportingInstance:   r.pair.options.Name + "-" + r.syncer.Name(),
-		Regarding:           referenceTo(r.kind, s.key, s.up.GetUID()), Related: related,
+		Regarding: corev1.ObjectReference{
+			APIVersion: r.kind.GroupVersion().String(), Kind: r.kind.Kind, Namespace: s.key.Namespace, Name: s.key.Name, UID: s.up.GetUID(),
+		},
+		Related: related,
 	})
 	if apierrors.IsAlreadyExists(err) {
 		r.pair.events.put(n.reason)
@@ -147,12 +149,6 @@ func (e *events) put(reason string) {
 	one := e.all[reason]
 	one.count = max(one.count-1, 0)
 	e.all[reason] = one
-}
-
-func referenceTo(kind schema.GroupVersionKind, key types.NamespacedName, uid types.UID) corev1.ObjectReference {
-	return corev1.ObjectReference{
-		APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Namespace: key.Namespace, Name: key.Name, UID: uid,
-	}
 }
 
 func (s *Session[T]) wouldWrite(ctx context.Context, v verb, what string) error {

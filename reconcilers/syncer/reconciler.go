@@ -176,7 +176,7 @@ func (s *Session[T]) observe(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.facts.upSyncer = s.facts.upSyncer && s.isSource()
+	s.facts.upSyncer = s.facts.upSyncer && s.facts.down != absent && s.claims(s.down)
 	s.facts.propagates = r.options.OnDownstreamDeletion == Propagate
 	if s.facts.down == absent {
 		s.awaited = r.memory.Awaited(s.key, time.Now()) // First: a report that comes now is either awaited or known.
@@ -187,10 +187,6 @@ func (s *Session[T]) observe(ctx context.Context) error {
 	s.facts.byOthers = known.Lives == s.down.GetUID() && known.Deletes != s.down.GetUID()
 	s.down, err = r.mutate(ctx, downstreamSide, verbGet, s.down)
 	return err
-}
-
-func (s *Session[T]) isSource() bool {
-	return s.facts.down != absent && s.claims(s.down)
 }
 
 func (s *Session[T]) claims(down T) bool {
