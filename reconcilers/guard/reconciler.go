@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,21 +39,21 @@ func newReconciler[O client.Object](h *Host[O], factories ...Factory[O]) (reconc
 type chain[O client.Object] struct {
 	host      *Host[O]
 	factories []Factory[O]
-	done      object.Deletions
+	done      sync.Map // UIDs of objects, by key, of which only the finalizer is left
 }
 
 func (r *chain[O]) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	obj := object.New[O]()
 	if err := r.host.client.Get(ctx, req.NamespacedName, obj); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.done.Forget(req.NamespacedName)
+			r.done.Delete(req.NamespacedName)
 			return reconcile.Result{}, nil
 		}
 		return reconcile.Result{}, fmt.Errorf("read %s %s: %w", r.host.gvk.Kind, req, err)
 	}
 	deleting := !obj.GetDeletionTimestamp().IsZero()
 	if deleting && !slices.Contains(obj.GetFinalizers(), r.host.options.identity()) {
-		r.done.Forget(req.NamespacedName)
+		r.done.Delete(req.NamespacedName)
 		return reconcile.Result{}, nil // The object stays for the finalizer of another controller.
 	}
 	result, err := r.reconcile(ctx, obj, deleting)
@@ -72,7 +73,7 @@ func (r *chain[O]) reconcile(ctx context.Context, obj O, deleting bool) (reconci
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if deleting && r.done.Has(client.ObjectKeyFromObject(obj), obj.GetUID()) {
+	if done, _ := r.done.Load(client.ObjectKeyFromObject(obj)); deleting && done == obj.GetUID() {
 		return reconcile.Result{}, r.release(ctx, obj, controllers) // The view is outdated, or the finalizer could not be removed.
 	}
 	for i, f := range handling {
@@ -152,7 +153,7 @@ func (r *chain[O]) release(ctx context.Context, obj O, controllers []*Controller
 		r.host.warn(obj, "Terminate", err)
 		return err
 	}
-	r.done.Add(client.ObjectKeyFromObject(obj), obj.GetUID())
+	r.done.Store(client.ObjectKeyFromObject(obj), obj.GetUID())
 	return controllers[0].dropLast(ctx, r.host.options.identity(), controllers...)
 }
 

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -67,7 +68,7 @@ type Reconciler[O client.Object] struct {
 	options    Options[O]
 	gvk        schema.GroupVersionKind
 	finalizers object.Finalizers
-	done       object.Deletions
+	done       sync.Map              // UIDs of objects, by key, of which only the finalizer is left
 	replaced   *cache.LRUExpireCache // versions that a write of conditions has just replaced, by object
 	waiting    workqueue.TypedRateLimiter[types.NamespacedName]
 }
@@ -107,19 +108,20 @@ func (r *Reconciler[O]) Reconcile(ctx context.Context, req reconcile.Request) (r
 }
 
 func (r *Reconciler[O]) forget(key types.NamespacedName) {
-	r.done.Forget(key)
+	r.done.Delete(key)
 	r.waiting.Forget(key)
 	r.replaced.Remove(key)
 }
 
 func (r *Reconciler[O]) decide(ctx context.Context, s subject[O]) (reconcile.Result, error) {
 	set, err := r.router.Route(s.obj)
+	done, _ := r.done.Load(s.key)
 	switch {
 	case errors.Is(err, ErrNoResourceSet) && !s.ours:
 		return reconcile.Result{}, nil // The object belongs to another controller.
 	case r.isPaused(s.obj):
 		return r.conclude(ctx, s, paused())
-	case r.done.Has(s.key, s.uid):
+	case done == s.uid:
 		return r.release(ctx, s)
 	case err != nil:
 		return r.conclude(ctx, s, unroutable(err))
@@ -157,7 +159,7 @@ func (r *Reconciler[O]) delete(ctx context.Context, s subject[O], set *Set[O]) (
 		return r.conclude(ctx, s, v)
 	}
 	r.waiting.Forget(s.key)
-	r.done.Add(s.key, s.uid)
+	r.done.Store(s.key, s.uid)
 	return r.release(ctx, s)
 }
 

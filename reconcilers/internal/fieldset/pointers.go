@@ -24,12 +24,7 @@ func Without(obj map[string]any, pointers []string) error {
 		}
 		all = append(all, steps)
 	}
-	for _, steps := range all {
-		remove(obj, steps)
-	}
-	if len(all) > 0 {
-		compact(obj)
-	}
+	without(obj, all)
 	return nil
 }
 
@@ -51,60 +46,39 @@ func parse(pointer string) ([]string, error) {
 		}
 		steps[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(step)
 	}
-	for _, identity := range [][]string{{"apiVersion"}, {"kind"}, {"metadata"}, {"metadata", "name"}, {"metadata", "namespace"}} {
-		if slices.Equal(steps, identity) {
-			return nil, errIdentity
-		}
+	if slices.Contains([]string{"/apiVersion", "/kind", "/metadata", "/metadata/name", "/metadata/namespace"}, pointer) {
+		return nil, errIdentity
 	}
 	return steps, nil
 }
 
-// removed marks what compact removes from a list.
-type removed struct{}
-
-func remove(value any, steps []string) {
-	switch v := value.(type) {
-	case map[string]any:
-		if len(steps) == 1 {
-			delete(v, steps[0])
-			return
-		}
-		remove(v[steps[0]], steps[1:])
-	case []any:
-		i, err := strconv.Atoi(steps[0])
-		if err != nil || i < 0 || i >= len(v) || strconv.Itoa(i) != steps[0] {
-			return
-		}
-		if len(steps) == 1 {
-			v[i] = removed{}
-			return
-		}
-		remove(v[i], steps[1:])
+// without returns what stays of a value.
+func without(value any, pointers [][]string) any {
+	if len(pointers) == 0 {
+		return value
 	}
-}
-
-func compact(value any) any {
+	within := map[string][][]string{}
+	for _, steps := range pointers {
+		within[steps[0]] = append(within[steps[0]], steps[1:])
+	}
+	isWhole := func(rest []string) bool { return len(rest) == 0 }
 	switch v := value.(type) {
 	case map[string]any:
-		for key, one := range v {
-			if isNested(one) {
-				v[key] = compact(one)
+		for key, rest := range within {
+			if slices.ContainsFunc(rest, isWhole) {
+				delete(v, key)
+			} else if one, ok := v[key]; ok {
+				v[key] = without(one, rest)
 			}
 		}
 	case []any:
-		v = slices.DeleteFunc(v, func(one any) bool { return one == removed{} })
+		kept := v[:0]
 		for i, one := range v {
-			v[i] = compact(one)
+			if rest := within[strconv.Itoa(i)]; !slices.ContainsFunc(rest, isWhole) {
+				kept = append(kept, without(one, rest))
+			}
 		}
-		return v
+		return kept
 	}
 	return value
-}
-
-func isNested(value any) bool {
-	switch value.(type) {
-	case map[string]any, []any:
-		return true
-	}
-	return false
 }
