@@ -130,9 +130,13 @@ func (e *engine) all(ctx context.Context) []reconcile.Request {
 		e.params.Logger.Error(err, "Failed to list the SyncRules after a change of labels")
 		return nil
 	}
-	requests := make([]reconcile.Request, 0, len(list.Items))
-	for i := range list.Items {
-		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+	return requestsOf(list.Items)
+}
+
+func requestsOf(all []hubv1.SyncRule) []reconcile.Request {
+	requests := make([]reconcile.Request, 0, len(all))
+	for i := range all {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&all[i])})
 	}
 	return requests
 }
@@ -155,7 +159,10 @@ func (e *engine) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 		return reconcile.Result{}, err
 	}
 	if err != nil { // It was not seen to end: nobody knows what is meant for its copies, so they stay.
-		e.forget(req.Name)
+		e.replace(req.Name, nil)
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		delete(e.looked, req.Name)
 		return reconcile.Result{}, nil //nolint:nilerr // It is not found.
 	}
 	if !controllerutil.ContainsFinalizer(found, hubv1.FinalizerSyncRule) { // Its end could be missed. It is about to have one, or has ended.
@@ -203,7 +210,6 @@ func (e *engine) keep(ctx context.Context, now *entry, allowed int64) (reconcile
 		return e.follow(ctx, now.Rule, now.drains, allowed)
 	case now.drains && now.isDrained():
 		e.replace(now.Name, nil)
-		e.note(now.Name, now.Generation)
 		return reconcile.Result{}, nil
 	case !now.takeRecheck():
 		return reconcile.Result{}, nil
@@ -289,20 +295,6 @@ func (e *engine) tidy(ctx context.Context, now time.Time) {
 		}
 	}
 	e.endUnneeded(ctx, now)
-}
-
-// forget ends the entry of a rule that does not exist.
-func (e *engine) forget(rule string) {
-	e.replace(rule, nil)
-	e.mu.Lock()
-	delete(e.looked, rule)
-	e.mu.Unlock()
-}
-
-func (e *engine) note(rule string, generation int64) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.looked[rule] = generation
 }
 
 // end deals with what a rule that is being deleted has made.

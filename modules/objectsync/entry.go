@@ -41,7 +41,6 @@ type entry struct {
 	hubRules []rbac.NamespacedRules // what the rule needs in the hub, set by check
 
 	// Set by open.
-	patcher patcher
 	limit   *limit // nil for rules from the hub
 	pair    *syncer.Pair
 	opened  *syncer.Opened
@@ -298,18 +297,10 @@ func reasonOf(o syncer.Outcome) hubv1.SyncProblemReason {
 	switch o.Reason {
 	case syncer.ReasonNameConflict:
 		return hubv1.SyncConflict
-	case syncer.ReasonContended:
-		return hubv1.SyncContended
-	case syncer.ReasonRejected:
-		return hubv1.SyncRejected
-	case syncer.ReasonNamespaceMissing:
-		return hubv1.SyncNamespaceMissing
 	case syncer.ReasonStatusReduced, syncer.ReasonUndeclared:
 		return hubv1.SyncFieldNotDeclared
-	case reasonOverLimit:
-		return hubv1.SyncOverLimit
-	case rules.ReasonPatchFailed:
-		return hubv1.SyncPatchFailed
+	case syncer.ReasonContended, syncer.ReasonRejected, syncer.ReasonNamespaceMissing, reasonOverLimit, rules.ReasonPatchFailed:
+		return hubv1.SyncProblemReason(o.Reason)
 	}
 	if deletes.IsHeld(o.Err) {
 		return hubv1.SyncHeld

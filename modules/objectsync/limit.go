@@ -25,7 +25,6 @@ const (
 	// countAgain is the age of a count that is renewed when a limit is exceeded, and the retry of an original beyond
 	// it.
 	countAgain      = time.Minute
-	tellAgain       = 10 * time.Minute
 	reasonOverLimit = "OverLimit"
 )
 
@@ -40,7 +39,6 @@ type limit struct {
 	mu    sync.Mutex // protects the fields below
 	sizes map[types.NamespacedName]int64
 	total int64
-	told  time.Time
 }
 
 func newLimit(r *entry) *limit {
@@ -61,10 +59,7 @@ func (l *limit) check(ctx context.Context, up object, s *syncer.Session[object])
 			return 0, nil
 		}
 	}
-	if !l.tells(time.Now()) {
-		return wait.Jitter(countAgain, 1), nil
-	}
-	return countAgain, s.Event(ctx, corev1.EventTypeWarning, reasonOverLimit, fmt.Sprintf(
+	return wait.Jitter(countAgain, 1), s.Event(ctx, corev1.EventTypeWarning, reasonOverLimit, fmt.Sprintf(
 		"Rule %s brings at most %d objects and %d bytes from this cluster into the hub; this object is beyond that.",
 		l.rule.Name, l.objects, l.bytes))
 }
@@ -98,17 +93,6 @@ func (l *limit) admit(name types.NamespacedName, size int64) bool {
 	}
 	l.sizes[name] = size
 	l.total += size - before
-	return true
-}
-
-// tells: one event for many originals, since too many of them must not cost an event each.
-func (l *limit) tells(now time.Time) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if now.Sub(l.told) < tellAgain {
-		return false
-	}
-	l.told = now
 	return true
 }
 

@@ -26,11 +26,9 @@ const remainsEvery = 30 * time.Second
 type remains struct{ params Params }
 
 func (r *remains) Start(ctx context.Context) error {
-	told := false
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
-		if err := r.end(ctx); err != nil && ctx.Err() == nil && !told {
+		if err := r.end(ctx); err != nil && ctx.Err() == nil {
 			r.params.Logger.Error(err, "Failed to end a rule that was deleted while the remote was away; it is tried again")
-			told = true
 		}
 	}, remainsEvery)
 	return nil

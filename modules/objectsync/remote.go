@@ -6,9 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,7 +22,6 @@ import (
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/side"
-	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
 	"github.com/clusterfx/clusterfx/registry/hubobjects"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
@@ -194,31 +191,15 @@ func (e *entry) namespace(name string) (*metav1.PartialObjectMetadata, error) {
 }
 
 func (e *entry) mutate(ctx context.Context, _, copied object) error {
-	p, err := e.patcher.of(e)
+	p, err := e.patcher()
 	if err != nil {
 		return err
 	}
 	return p.Apply(ctx, copied)
 }
 
-type patcher struct {
-	mu     sync.Mutex // protects the fields
-	labels map[string]string
-	made   *rules.Patcher
-}
-
-func (p *patcher) of(e *entry) (*rules.Patcher, error) {
-	now := e.params.Labels()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.made != nil && maps.Equal(p.labels, now) {
-		return p.made, nil
-	}
-	made, err := e.Patcher(rules.Cluster{Name: e.engine.cluster, Labels: now})
-	if err == nil {
-		p.made, p.labels = made, now
-	}
-	return made, err
+func (e *entry) patcher() (*rules.Patcher, error) {
+	return e.Patcher(rules.Cluster{Name: e.engine.cluster, Labels: e.params.Labels()})
 }
 
 func (e *entry) adopts(ctx context.Context, up, down object) bool {
@@ -226,12 +207,8 @@ func (e *entry) adopts(ctx context.Context, up, down object) bool {
 	if e.Takes(at, up, down) {
 		return true
 	}
-	t, err := translate.Bind(e.Translator(at), e.Identity(at), e.GVK())
-	if err != nil {
-		return false
-	}
-	p, err := e.patcher.of(e)
-	return err == nil && e.Adopts(ctx, p, t.Metadata(up, client.ObjectKeyFromObject(down)), down)
+	p, err := e.patcher()
+	return err == nil && e.Adopts(ctx, p, e.Translator(at).Metadata(up, client.ObjectKeyFromObject(down)), down)
 }
 
 type copier struct {
@@ -296,10 +273,9 @@ func (c *copier) createNamespace(ctx context.Context, s *syncer.Session[object])
 // hasCopies reports whether a rule that does not select the Cluster has copies there, as from a time when the hub did not run.
 func (e *engine) hasCopies(ctx context.Context, r rules.Rule) (bool, error) {
 	e.mu.Lock()
-	known, isKnown := e.looked[r.Name]
-	_, runs := e.entries[r.Name]
+	known, runs := e.looked[r.Name], e.entries[r.Name] != nil
 	e.mu.Unlock()
-	if isKnown && known == r.Generation && !runs {
+	if known == r.Generation && !runs {
 		return false, nil
 	}
 	looking, found := context.WithCancel(ctx)
@@ -314,6 +290,8 @@ func (e *engine) hasCopies(ctx context.Context, r rules.Rule) (bool, error) {
 	case err != nil && !isAbsent(err) && !apierrors.IsForbidden(err): // A rule that never had the permission has made nothing.
 		return false, fmt.Errorf("look for copies of rule %s: %w", r.Name, err)
 	}
-	e.note(r.Name, r.Generation)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.looked[r.Name] = r.Generation
 	return false, nil
 }

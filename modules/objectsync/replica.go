@@ -112,8 +112,12 @@ func (r *reporter) report(ctx context.Context, name string) (done bool, err erro
 	if r.seen[name].generation != rule.Generation {
 		r.seen[name] = seen{rule.Generation, time.Now()}
 	}
-	wanted, isWhole := r.entryOf(&rule)
+	sum := summed{rule: &rule}
 	i := slices.IndexFunc(rule.Status.Replicas, func(one hubv1.SyncReplica) bool { return one.Name == r.params.Options.Replica })
+	if i >= 0 {
+		sum.before = rule.Status.Replicas[i].Problems
+	}
+	wanted, isWhole := r.entryOf(&sum)
 	switch {
 	case i < 0 && wanted == nil, i >= 0 && wanted != nil && equality.Semantic.DeepEqual(rule.Status.Replicas[i], *wanted):
 		return true, nil
@@ -144,17 +148,16 @@ func applied(entry *hubv1.SyncReplica) (*hubac.SyncReplicaApplyConfiguration, er
 }
 
 // entryOf returns nil if no remote of this replica is selected. isWhole says that none is waited for.
-func (r *reporter) entryOf(rule *hubv1.SyncRule) (entry *hubv1.SyncReplica, isWhole bool) {
-	compiled, err := r.shared.rules.Compile(rule)
+func (r *reporter) entryOf(sum *summed) (entry *hubv1.SyncReplica, isWhole bool) {
+	compiled, err := r.shared.rules.Compile(sum.rule)
 	if err != nil {
 		return nil, true
 	}
-	sum := summed{rule: rule, since: sinceOf(rule, r.params.Options.Replica)}
 	for _, one := range r.list() {
 		if !runs(one) {
 			continue
 		}
-		said, says := r.shared.said(rule.Name, one.Name)
+		said, says := r.shared.said(sum.rule.Name, one.Name)
 		if isSelected := compiled.SelectsCluster(one.Labels); says || isSelected {
 			sum.add(one, said, isSelected)
 		}
@@ -170,29 +173,10 @@ func runs(remote registry.Status) bool {
 	return slices.ContainsFunc(remote.Modules, func(m state.ModuleStatus) bool { return m.Name == Name })
 }
 
-// problemOf is one of a rule.
-type problemOf struct {
-	cluster string
-	reason  hubv1.SyncProblemReason
-}
-
-// sinceOf are the times of the problems that the replica has reported.
-func sinceOf(rule *hubv1.SyncRule, replica string) map[problemOf]metav1.Time {
-	all := map[problemOf]metav1.Time{}
-	for _, one := range rule.Status.Replicas {
-		if one.Name == replica {
-			for _, p := range one.Problems {
-				all[problemOf{p.Cluster, p.Reason}] = p.Time
-			}
-		}
-	}
-	return all
-}
-
 // summed is what apps say of a rule.
 type summed struct {
-	rule  *hubv1.SyncRule
-	since map[problemOf]metav1.Time
+	rule   *hubv1.SyncRule
+	before []hubv1.SyncProblem // that the replica has reported
 
 	clusters, ready, unreachable, ended, troubled int32
 	originals, copies                             int64
@@ -226,9 +210,10 @@ func (s *summed) add(remote registry.Status, one report, isSelected bool) {
 		s.troubled++
 	}
 	for reason, object := range one.Problems {
-		at, known := s.since[problemOf{string(remote.Name), reason}]
-		if !known {
-			at = metav1.Now().Rfc3339Copy()
+		at := metav1.Now().Rfc3339Copy()
+		i := slices.IndexFunc(s.before, func(p hubv1.SyncProblem) bool { return p.Cluster == string(remote.Name) && p.Reason == reason })
+		if i >= 0 {
+			at = s.before[i].Time
 		}
 		s.problems = append(s.problems, hubv1.SyncProblem{
 			Cluster: string(remote.Name), Reason: reason, Object: object[:min(len(object), hubv1.MaxSyncObjectLength)], Time: at,

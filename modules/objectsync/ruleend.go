@@ -88,7 +88,9 @@ func (r *ruleReconciler) writeRemains(ctx context.Context, of *hubv1.Cluster, ru
 	}
 	after := before.DeepCopy()
 	var forgotten []hubv1.SyncRemains
-	after.Status.Remains, forgotten = withRemains(after.Status.Remains, remainsOf(rule, r.params.Options.HubID))
+	after.Status.Remains, forgotten = withRemains(after.Status.Remains, hubv1.SyncRemains{
+		Rule: rule.Name, UID: string(rule.UID), From: rule.From, HubID: r.params.Options.HubID, Policy: rule.DeletionPolicy, Kind: rule.Kind,
+	})
 	for _, one := range forgotten {
 		r.params.EventRecorder.Eventf(before, nil, corev1.EventTypeWarning, "RemainsForgotten", "End",
 			"Too many rules have ended while this Cluster was away: what rule %s has left there is forgotten.", one.Rule)
@@ -110,12 +112,6 @@ func patchRemains(ctx context.Context, c client.Client, before, after *hubv1.Clu
 		return fmt.Errorf("write what rules leave in the Cluster %s: %w", before.Name, err)
 	}
 	return nil
-}
-
-func remainsOf(r rules.Rule, hubID string) hubv1.SyncRemains {
-	return hubv1.SyncRemains{
-		Rule: r.Name, UID: string(r.UID), From: r.From, HubID: hubID, Policy: r.DeletionPolicy, Kind: r.Kind,
-	}
 }
 
 // releaseOriginals removes the finalizer of a one-to-one rule from its originals in the hub.

@@ -76,11 +76,7 @@ func (r *ruleReconciler) all(ctx context.Context, _ client.Object) []ctrl.Reques
 		r.params.Logger.Error(err, "Failed to list the rules after a change of a Cluster")
 		return nil
 	}
-	requests := make([]ctrl.Request, 0, len(list.Items))
-	for i := range list.Items {
-		requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-	}
-	return requests
+	return requestsOf(list.Items)
 }
 
 func (r *ruleReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {

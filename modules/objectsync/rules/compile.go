@@ -4,10 +4,8 @@ package rules
 
 import (
 	"errors"
-	"fmt"
 	"sync"
 
-	"github.com/google/cel-go/cel"
 	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
@@ -29,20 +27,6 @@ func Compile(of *hubv1.SyncRule) (Rule, error) {
 func (r Rule) as(of *hubv1.SyncRule) Rule {
 	r.IsTerminating, r.recorded = !of.DeletionTimestamp.IsZero(), of.Annotations[hubv1.AnnotationHubNamespaces]
 	return r
-}
-
-func (r *Rule) compilePatches() error {
-	for i, p := range r.Patches {
-		var program cel.Program
-		if p.CEL != "" {
-			var err error
-			if program, err = compile(p.CEL); err != nil {
-				return fmt.Errorf("patches[%d]: %w", i, err)
-			}
-		}
-		r.programs = append(r.programs, program)
-	}
-	return nil
 }
 
 // Compiler compiles a generation of a SyncRule once for all apps, from any goroutine.

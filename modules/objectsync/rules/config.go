@@ -3,7 +3,6 @@
 package rules
 
 import (
-	"github.com/google/cel-go/cel"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -36,8 +35,8 @@ type Rule struct {
 	Generation    int64
 	IsTerminating bool // the SyncRule is being deleted
 
-	recorded string        // hubv1.AnnotationHubNamespaces
-	programs []cel.Program // of the patches, nil for a JSON Patch
+	recorded string // hubv1.AnnotationHubNamespaces
+	steps    []step // of the patches
 }
 
 const (

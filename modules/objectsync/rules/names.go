@@ -81,18 +81,11 @@ func (r Rule) Takes(at Place, up, found *unstructured.Unstructured) bool {
 	if r.Mode == hubv1.SyncCreate {
 		return false
 	}
-	t, err := translate.Bind(r.Translator(at), r.Identity(at), r.GVK())
-	return err == nil && r.takesBack(at, t.Metadata(up, client.ObjectKeyFromObject(found)), found) ||
-		slices.ContainsFunc(r.TakeOver, func(hub string) bool { return r.isCopy(Place{HubID: hub, Cluster: at.Cluster}, up, found) })
-}
-
-func (r Rule) isCopy(at Place, up, found *unstructured.Unstructured) bool {
-	t, err := translate.Bind(r.Translator(at), r.Identity(at), r.GVK())
-	if err != nil {
-		return false
-	}
-	original, ours := t.ToUpstream(found)
-	return ours && original == client.ObjectKeyFromObject(up)
+	return r.takesBack(at, r.Translator(at).Metadata(up, client.ObjectKeyFromObject(found)), found) ||
+		slices.ContainsFunc(r.TakeOver, func(hub string) bool {
+			original, ours := r.Translator(Place{HubID: hub, Cluster: at.Cluster}).ToUpstream(found)
+			return ours && original == client.ObjectKeyFromObject(up)
+		})
 }
 
 // takesBack reports whether found was left by a rule of this source, as the copy of the original that copied is of, at its address.

@@ -38,35 +38,47 @@ const (
 	checkEvery = 100       // after how many iterations an expression looks at its context
 )
 
+// step returns the patched object, which may be the changed argument.
+type step func(ctx context.Context, c *Cluster, obj map[string]any) (map[string]any, error)
+
+func (r *Rule) compilePatches() error {
+	for i, patch := range r.Patches {
+		patched, err := compile(patch)
+		if err != nil {
+			return fmt.Errorf("patches[%d]: %w", i, err)
+		}
+		r.steps = append(r.steps, func(ctx context.Context, c *Cluster, obj map[string]any) (map[string]any, error) {
+			after, err := patched(ctx, c, obj)
+			if err != nil {
+				return nil, fmt.Errorf("patches[%d]: %w", i, err)
+			}
+			return after, nil
+		})
+	}
+	return nil
+}
+
 // Patcher applies a rule's patches for one Cluster, from any goroutine.
 type Patcher struct {
-	steps   []func(ctx context.Context, obj map[string]any) (map[string]any, error)
+	steps   []step
 	cluster Cluster
 }
 
 // Patcher returns the patches of the rule for a Cluster.
 func (r Rule) Patcher(c Cluster) (*Patcher, error) {
-	if len(r.programs) < len(r.Patches) { // Those of a rule that is being deleted are not compiled.
+	if len(r.steps) < len(r.Patches) { // Those of a rule that is being deleted are not compiled.
 		if err := r.compilePatches(); err != nil {
 			return nil, err
 		}
 	}
+	if c.Labels == nil {
+		c.Labels = map[string]string{}
+	}
 	p := &Patcher{cluster: c}
 	for i, patch := range r.Patches {
-		if !labels.SelectorFromSet(plain(patch.When.MatchLabels)).Matches(labels.Set(c.Labels)) {
-			continue
+		if labels.SelectorFromSet(plain(patch.When.MatchLabels)).Matches(labels.Set(c.Labels)) {
+			p.steps = append(p.steps, r.steps[i])
 		}
-		step, err := p.step(r, i)
-		if err != nil {
-			return nil, fmt.Errorf("patches[%d]: %w", i, err)
-		}
-		p.steps = append(p.steps, func(ctx context.Context, obj map[string]any) (map[string]any, error) {
-			patched, err := step(ctx, obj)
-			if err != nil {
-				return nil, fmt.Errorf("patches[%d]: %w", i, err)
-			}
-			return patched, nil
-		})
 	}
 	return p, nil
 }
@@ -74,7 +86,7 @@ func (r Rule) Patcher(c Cluster) (*Patcher, error) {
 // Apply changes a copy. The error wraps ErrPatch, or is that of the context.
 func (p *Patcher) Apply(ctx context.Context, copied *unstructured.Unstructured) error {
 	for _, step := range p.steps {
-		patched, err := step(ctx, copied.Object)
+		patched, err := step(ctx, &p.cluster, copied.Object)
 		if err != nil {
 			return err
 		}
@@ -94,16 +106,15 @@ func (r Rule) Adopts(ctx context.Context, p *Patcher, copied, found *unstructure
 	return p.Apply(ctx, copied) == nil && len(contentOf(found)) > 0 && IsEqual(copied, found, r.Include...)
 }
 
-func (p *Patcher) step(r Rule, i int) (func(context.Context, map[string]any) (map[string]any, error), error) {
-	patch := r.Patches[i]
+func compile(patch hubv1.SyncPatch) (step, error) {
 	if patch.CEL != "" {
-		return p.expression(patch, r.programs[i])
+		return expression(patch)
 	}
 	changes, err := operations(patch)
 	if err != nil {
 		return nil, err
 	}
-	return func(_ context.Context, obj map[string]any) (map[string]any, error) {
+	return func(_ context.Context, _ *Cluster, obj map[string]any) (map[string]any, error) {
 		before, err := json.Marshal(obj)
 		if err != nil {
 			return nil, ErrPatch
@@ -134,16 +145,14 @@ func operations(p hubv1.SyncPatch) (jsonpatch.Patch, error) {
 	return jsonpatch.DecodePatch(text)
 }
 
-func (p *Patcher) expression(
-	patch hubv1.SyncPatch, program cel.Program,
-) (func(context.Context, map[string]any) (map[string]any, error), error) {
-	cluster := &Cluster{Name: p.cluster.Name, Labels: p.cluster.Labels}
-	if cluster.Labels == nil {
-		cluster.Labels = map[string]string{}
+func expression(patch hubv1.SyncPatch) (step, error) {
+	program, err := programOf(patch.CEL)
+	if err != nil {
+		return nil, err
 	}
 	steps := pointer(patch.Path)
-	return func(ctx context.Context, obj map[string]any) (map[string]any, error) {
-		result, _, err := program.ContextEval(ctx, map[string]any{"cluster": cluster, "object": obj})
+	return func(ctx context.Context, c *Cluster, obj map[string]any) (map[string]any, error) {
+		result, _, err := program.ContextEval(ctx, map[string]any{"cluster": c, "object": obj})
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -158,7 +167,7 @@ func (p *Patcher) expression(
 	}, nil
 }
 
-func compile(expression string) (cel.Program, error) {
+func programOf(expression string) (cel.Program, error) {
 	env, err := cel.NewEnv(
 		cel.Variable("cluster", cel.ObjectType("rules.Cluster")), cel.Variable("object", cel.DynType),
 		cel.OptionalTypes(), ext.Strings(), ext.Encoders(),
@@ -208,7 +217,7 @@ func checkPatch(p hubv1.SyncPatch) error {
 		if !mayChange(p.Path) {
 			return fmt.Errorf("path: %q is no JSON pointer to a field that a patch may change", p.Path)
 		}
-		return nil // compilePatches checks the expression.
+		return nil // compile checks the expression.
 	}
 	for _, one := range p.JSONPatch {
 		if err := checkOperation(one); err != nil {

@@ -66,9 +66,7 @@ type comparison struct {
 
 func (c *comparison) run(ctx context.Context) (err error) {
 	c.Client, c.Kind, c.Identity, c.Exclude = c.target.all, c.rule.GVK(), c.rule.Identity(c.at), c.rule.Exclude
-	if c.Translator, err = translate.Bind(c.rule.Translator(c.at), c.Identity, c.Kind); err != nil {
-		return err
-	}
+	c.Translator = c.rule.Translator(c.at)
 	if c.patcher, err = c.rule.Patcher(rules.Cluster{Name: c.cluster.Name, Labels: c.cluster.Labels}); err != nil {
 		return err
 	}
