@@ -237,7 +237,7 @@ works: {from: Hub, kind: {apiVersion: v1, kind: ConfigMap}, namespaces: {names: 
 `
 
 // What a rule lacks in a remote stops it there, and nothing else: neither the app nor another rule. It is named in the status, and followed
-// when it is there. A permission that is taken away makes nothing Stale, and holds no deletes of other rules.
+// when it is there. A permission that is taken away makes nothing Stale, and holds no deletes of other rules; given back, the rule goes on.
 func TestEngine_Lacks(t *testing.T) {
 	t.Parallel()
 	all := rulesOf(t, lacking)
@@ -286,6 +286,12 @@ func TestEngine_Lacks(t *testing.T) {
 	patch(t, &hub.Server, configMap("default", "two", nil), `{"metadata":{"labels":null}}`)
 	a.WaitGone(configMap("default", "two", nil))
 	a.WaitReady()
+
+	binding.ResourceVersion = ""
+	a.Create(binding)
+	token := &corev1.Secret{ObjectMeta: meta("default", "token", nil)}
+	a.WaitFor(token, func() error { return unless(string(token.Data["k"]) == "v", len(token.Data)) })
+	waitRule(t, hub, "secrets", "Ready=True/Following")
 }
 
 // usersOf returns who the hub is in a remote.

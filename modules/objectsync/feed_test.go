@@ -5,9 +5,14 @@ package objectsync
 import (
 	"context"
 	"fmt"
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,6 +21,7 @@ import (
 	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
+	"github.com/clusterfx/clusterfx/reconcilers/syncer/side"
 )
 
 // An event is that of the rules that it concerns, and of no others: with many rules of a kind each would be as many requests.
@@ -66,4 +72,94 @@ func TestEntry_Concerns(t *testing.T) {
 	testkit.Equal(t, one.isInConflict(), false, "a rule that waits for no name")
 	one.report(syncer.Outcome{Key: types.NamespacedName{Name: "one"}, Selected: true, Reason: syncer.ReasonNameConflict})
 	testkit.Equal(t, one.isInConflict(), true, "a rule that waits for a name")
+}
+
+type reader = client.Reader
+
+// listed is a View of objects in memory.
+type listed struct {
+	side.View
+	reader
+
+	mu  sync.Mutex // protects all
+	all map[string]*unstructured.Unstructured
+}
+
+func (l *listed) Reader() client.Reader { return l }
+
+func (l *listed) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	into, _ := list.(*unstructured.UnstructuredList)
+	for _, one := range l.all {
+		into.Items = append(into.Items, *one)
+	}
+	return nil
+}
+
+// change stores an object, or deletes it, and then tells the feed, as an informer does.
+func (l *listed) change(ctx context.Context, f *feed, name, revision string) {
+	one := emptyOf(namespaceMetadata().GroupVersionKind())
+	one.SetName(name)
+	one.SetResourceVersion(revision)
+	l.mu.Lock()
+	if l.all[name] = one; revision == gone {
+		delete(l.all, name)
+	}
+	l.mu.Unlock()
+	f.observe(ctx, one, revision == gone)
+}
+
+const gone = "gone"
+
+// A rule that joins a running feed while objects change misses nothing: of each object it has the last state.
+func TestFeed_Join(t *testing.T) {
+	t.Parallel()
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[request]())
+	defer queue.ShutDown()
+	objects := &listed{all: map[string]*unstructured.Unstructured{}}
+	f := &feed{view: objects, members: map[*entry]*member{}, synced: make(chan struct{})}
+	close(f.synced)
+	const changes = 2000
+	var writing sync.WaitGroup
+	var written atomic.Int32
+	writing.Go(func() {
+		for i := range changes {
+			revision := strconv.Itoa(i)
+			if i%7 == 0 {
+				revision = gone
+			}
+			objects.change(t.Context(), f, "object-"+strconv.Itoa(i%5), revision)
+			written.Add(1)
+		}
+	})
+	var seen []map[string]string
+	for i := range int32(100) {
+		for written.Load() < i*changes/100 {
+			runtime.Gosched()
+		}
+		one, last := testEntry(t), map[string]string{} // The lock of the feed protects last.
+		one.table = &table{queue: queue}
+		one.Kind = hubv1.SyncKind{APIVersion: "v1", Kind: "Namespace"}
+		seen = append(seen, last)
+		m := &member{of: f, concerns: func(*metav1.ObjectMeta) bool { return true }, Watched: syncer.Watched{
+			View: objects,
+			Observe: func(_ context.Context, obj client.Object, _ bool) []types.NamespacedName {
+				last[obj.GetName()] = obj.GetResourceVersion()
+				return nil
+			},
+		}}
+		testkit.Must(t, m.join(t.Context(), one))
+	}
+	writing.Wait()
+	for i, last := range seen {
+		for name, one := range objects.all {
+			testkit.Equal(t, last[name], one.GetResourceVersion(), i, name)
+		}
+		for name, revision := range last {
+			if objects.all[name] == nil {
+				testkit.Equal(t, revision, gone, i, name)
+			}
+		}
+	}
 }

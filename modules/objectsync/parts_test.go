@@ -22,6 +22,8 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
+	"github.com/clusterfx/clusterfx/reconcilers/syncer"
+	"github.com/clusterfx/clusterfx/registry/deletes"
 )
 
 // A cluster that serves a kind in other versions only, with another scope, or under another name in URLs, lacks what the rule needs.
@@ -162,4 +164,29 @@ func TestWithRemains(t *testing.T) {
 	all, forgotten = withRemains(all, hubv1.SyncRemains{Rule: "last"})
 	testkit.Equal(t, len(all), hubv1.MaxRemains)
 	testkit.Equal(t, all[0].Rule+" "+all[hubv1.MaxRemains-1].Rule+" "+forgotten[0].Rule, "rule-1 last rule-0")
+}
+
+// What a reconcile reports is a problem of the rule, as docs/syncing.md lists them, until the object is in step.
+func TestEntry_Report(t *testing.T) {
+	t.Parallel()
+	for want, o := range map[hubv1.SyncProblemReason]syncer.Outcome{
+		hubv1.SyncConflict:         {Reason: syncer.ReasonNameConflict},
+		hubv1.SyncContended:        {Reason: syncer.ReasonContended},
+		hubv1.SyncRejected:         {Reason: syncer.ReasonRejected},
+		hubv1.SyncNamespaceMissing: {Reason: syncer.ReasonNamespaceMissing},
+		hubv1.SyncFieldNotDeclared: {Reason: syncer.ReasonUndeclared},
+		hubv1.SyncOverLimit:        {Reason: reasonOverLimit},
+		hubv1.SyncPatchFailed:      {Reason: rules.ReasonPatchFailed},
+		hubv1.SyncHeld:             {Err: &deletes.HeldError{Err: errors.New("beyond a limit")}},
+	} {
+		one := testEntry(t)
+		o.Key = client.ObjectKey{Namespace: "shop", Name: "one"}
+		one.report(o)
+		testkit.Equal(t, slices.Collect(maps.Keys(one.trouble)), []hubv1.SyncProblemReason{want})
+		one.report(syncer.Outcome{Key: o.Key, Err: errors.New("the connection was lost")})
+		testkit.Equal(t, len(one.trouble), 1, "problems after an error that says nothing")
+		one.report(syncer.Outcome{Key: o.Key, Selected: true})
+		testkit.Equal(t, len(one.trouble), 0, "problems when it is in step")
+	}
+	testkit.Equal(t, reasonOf(syncer.Outcome{Reason: syncer.ReasonStatusReduced}), hubv1.SyncFieldNotDeclared)
 }
