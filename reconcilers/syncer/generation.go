@@ -31,11 +31,11 @@ func (s *Session[T]) generations(from client.Object) generations {
 // inMap translates a status or a part of it; known is that part in the original. A number stays until the copy has
 // been observed, and never falls, so that who waits for it waits neither forever nor too little.
 func (g generations) inMap(status, known map[string]any) {
-	had, isKnown := integer(known[observedGeneration])
+	had, isKnown := known[observedGeneration].(int64)
 	if isKnown = isKnown && had <= g.latest; !isKnown {
 		had = 0
 	}
-	observed, isObserved := integer(status[observedGeneration])
+	observed, isObserved := status[observedGeneration].(int64)
 	switch {
 	case isObserved && observed >= g.copied && g.original > 0:
 		status[observedGeneration] = max(g.original, had)
@@ -83,14 +83,4 @@ func sameAs(element map[string]any, list []any, i int) map[string]any {
 	}
 	other, _ := list[i].(map[string]any)
 	return other
-}
-
-func integer(value any) (int64, bool) {
-	switch v := value.(type) {
-	case int64:
-		return v, true
-	case float64:
-		return int64(v), true
-	}
-	return 0, false
 }
