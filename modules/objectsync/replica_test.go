@@ -86,17 +86,20 @@ func TestReporter_OneWrite(t *testing.T) {
 		if size := sizeOfStatus(t, now.Status); size > 16<<10 {
 			t.Errorf("the status has %d bytes", size)
 		}
-		if len(writes) == 2 {
-			testkit.Equal(t, now.Status.Replicas[0].Problems[0].Reason, hubv1.SyncRejected, "the last state")
+		if now.Status.Replicas[0].Problems[0].Reason == hubv1.SyncRejected { // the last state
 			break
 		}
-		for range 5 {
-			fail(hubv1.SyncContended)
-			fail(hubv1.SyncRejected)
+		if len(writes) == 1 {
+			for range 5 {
+				fail(hubv1.SyncContended)
+				fail(hubv1.SyncRejected)
+			}
 		}
 	}
-	if apart := writes[1].Sub(writes[0]); apart < r.shared.periods.report-time.Second {
-		t.Errorf("two writes are %s apart", apart)
+	for i := range writes[1:] {
+		if apart := writes[i+1].Sub(writes[i]); apart < r.shared.periods.report-time.Second {
+			t.Errorf("two writes are %s apart", apart)
+		}
 	}
 }
 
