@@ -14,7 +14,7 @@ import (
 	"k8s.io/component-helpers/auth/rbac/validation"
 
 	"github.com/clusterfx/clusterfx/internal/requestinfo"
-	"github.com/clusterfx/clusterfx/registry/internal/app"
+	"github.com/clusterfx/clusterfx/registry/internal/cache"
 	"github.com/clusterfx/clusterfx/registry/internal/catalog"
 	"github.com/clusterfx/clusterfx/registry/internal/probe"
 	"github.com/clusterfx/clusterfx/registry/rbac"
@@ -29,7 +29,7 @@ type declaration struct {
 }
 
 // undeclaredIn is for an app with some modules at a remote. Other modules watch the remote from their hub parts.
-func undeclaredIn(modules catalog.Catalog, run []catalog.Choice, labels map[string]string) app.Undeclared {
+func undeclaredIn(modules catalog.Catalog, run []catalog.Choice, labels map[string]string) cache.Undeclared {
 	return func(module string, refused *http.Request) (string, state.Problem) {
 		if i := slices.IndexFunc(run, func(c catalog.Choice) bool { return c.Name == module }); i >= 0 {
 			return declarationAt(run[i]).undeclared(false, refused)

@@ -54,10 +54,8 @@ func provide(p params) (*Registry, error) {
 	return r, errors.Join(p.Manager.Add(r), p.Manager.Add(parts), p.Manager.Add(parts.Leading()))
 }
 
-// Shared is a value of a hub part that goes into every app.
-type Shared struct {
-	value catalog.Shared
-}
+// Shared is a value of a hub part that goes into every app; see Share.
+type Shared = catalog.Shared
 
 const sharedGroup = "clusterfx-shared"
 
@@ -75,24 +73,13 @@ const sharedGroup = "clusterfx-shared"
 // T that an app has already, such as client.Client, are an error when the hub starts.
 func Share[T any]() fx.Option {
 	share := func(value T) Shared {
-		return Shared{catalog.Shared{Type: reflect.TypeFor[T](), Provide: fx.Provide(func() T { return value })}}
+		return Shared{Type: reflect.TypeFor[T](), Provide: fx.Provide(func() T { return value })}
 	}
 	var none T
 	return fx.Options(
 		fx.Provide(fx.Annotate(share, fx.ResultTags(`group:"`+sharedGroup+`"`))),
 		fx.Supply(fx.Annotate(share(none), fx.ResultTags(`group:"`+sharedGroup+`-types"`))),
 	)
-}
-
-// String names the type.
-func (s Shared) String() string { return s.value.String() }
-
-func sharedValues(all []Shared) []catalog.Shared {
-	values := make([]catalog.Shared, 0, len(all))
-	for _, s := range all {
-		values = append(values, s.value)
-	}
-	return values
 }
 
 const middlewareGroup = "clusterfx-middleware"

@@ -79,7 +79,7 @@ func (g appGraph) values(l *app.Life) values {
 		Scheme: mgr.GetScheme(), RESTMapper: mgr.GetRESTMapper(),
 		EventRecorder: &l.Events, Logger: l.Log, Quote: g.quote, Metrics: l.Collectors,
 		HubID: g.hubID, HubClient: l.HubClient, HubCache: g.hubCache, HubObjects: &hubobjects.Source{},
-		Deletes: l.Limiter(),
+		Deletes: l.Limiter(nil),
 	}
 }
 

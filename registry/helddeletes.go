@@ -10,9 +10,7 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,7 +21,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/internal/deletions"
 	"github.com/clusterfx/clusterfx/registry/internal/deletions/ledger"
-	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -33,15 +30,9 @@ const upkeepEvery = 5 * time.Second
 
 // newDeletes sends no request.
 func (r *Registry) newDeletes(o Options, modules catalog.Catalog) (*deletions.Guard, error) {
-	scheme := runtime.NewScheme()
-	if err := corev1.AddToScheme(scheme); err != nil {
-		return nil, fmt.Errorf("build the scheme of the store of holds: %w", err)
-	}
 	config := rest.CopyConfig(o.Hub)
 	config.QPS = -1
-	hub, err := client.New(config, client.Options{
-		HTTPClient: &http.Client{Transport: r.hubTransport}, Scheme: scheme, Mapper: o.HubMapper,
-	})
+	hub, err := client.New(config, client.Options{HTTPClient: &http.Client{Transport: r.hubTransport}, Mapper: o.HubMapper})
 	if err != nil {
 		return nil, fmt.Errorf("build the client of the store of holds: %w", err)
 	}
@@ -191,18 +182,6 @@ func (r *Registry) HeldDeletes() []deletes.Hold {
 	var all []deletes.Hold
 	for _, h := range r.remotes.Apps.Deletes.Holds() {
 		all = append(all, publicHold(h))
-	}
-	return all
-}
-
-func (r *Registry) countedHolds() []telemetry.HeldDeletes {
-	var all []telemetry.HeldDeletes
-	for _, h := range r.remotes.Apps.Deletes.Holds() {
-		one := telemetry.HeldDeletes{Cluster: string(h.Target), Module: h.Module, Resource: h.Resource.String()}
-		if h.Fleet {
-			one.Cluster = telemetry.AllClusters
-		}
-		all = append(all, one)
 	}
 	return all
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/registry/internal/actor"
 	"github.com/clusterfx/clusterfx/registry/internal/app"
+	"github.com/clusterfx/clusterfx/registry/internal/cache"
 	"github.com/clusterfx/clusterfx/registry/internal/catalog"
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
@@ -79,7 +80,7 @@ func (r *Registry) newRemotes(o Options, modules catalog.Catalog, inForce *middl
 			Redact: o.Secrets.Redact,
 		},
 		Secrets: o.Secrets,
-		Undeclared: func(run []catalog.Choice, labels map[string]string) app.Undeclared {
+		Undeclared: func(run []catalog.Choice, labels map[string]string) cache.Undeclared {
 			return undeclaredIn(modules, run, labels)
 		},
 		Modules: modules, Offered: r.offered, Middleware: inForce,

@@ -103,19 +103,19 @@ type partGiven struct {
 var errDeclared = errors.New("the types that the module shares are known")
 
 // declaredBy returns the types that a hub part shares, without values. It calls no function of the module.
-func declaredBy(m *catalog.Module) ([]catalog.Shared, error) {
+func declaredBy(m *catalog.Module) ([]Shared, error) {
 	if m.Hub == nil {
 		return nil, nil
 	}
-	var found []catalog.Shared
+	var found []Shared
 	asks := fx.Invoke(func(in declarations) error { // The first invoke: fx calls none after one that fails.
-		found = sharedValues(in.Declared)
+		found = in.Declared
 		return errDeclared
 	})
 	if err := fx.New(fx.NopLogger, fx.Module("declared", asks), fx.Module(m.Name, m.Hub)).Err(); !errors.Is(err, errDeclared) {
 		return nil, err
 	}
-	return slices.SortedFunc(slices.Values(found), func(a, b catalog.Shared) int { return cmp.Compare(a.String(), b.String()) }), nil
+	return slices.SortedFunc(slices.Values(found), func(a, b Shared) int { return cmp.Compare(a.String(), b.String()) }), nil
 }
 
 type declarations struct {
@@ -169,7 +169,7 @@ func (g *hubGraph) values(l *hubpart.Run) partValues {
 		Registry: g.registry, Manager: mgr, Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(),
 		Cluster: mgr, Cache: mgr.GetCache(), Config: rest.CopyConfig(l.Contained.Config), Scheme: l.Scheme,
 		RESTMapper: mgr.GetRESTMapper(), EventRecorder: &l.Events, Logger: g.log, Metrics: l.Collectors, Traces: traces,
-		SetDegraded: l.SetDegraded, Deletes: l.Limiter(), Options: g.options,
+		SetDegraded: l.SetDegraded, Deletes: l.Limiter(nil), Options: g.options,
 	}
 }
 

@@ -13,7 +13,6 @@ import (
 
 	"github.com/clusterfx/clusterfx/registry/internal/catalog"
 	"github.com/clusterfx/clusterfx/registry/internal/hubpart"
-	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -57,7 +56,7 @@ func (r *Registry) beginHubPart(l *hubpart.Run, g hubGraph) hubpart.Callbacks {
 		Built: func() error { return r.remotes.Middleware.Add(middlewareOf(g.given.Middleware)) },
 		Ready: func() {
 			if shares {
-				r.offer(g.entry.Name, &catalog.Offer{Life: l.Number, Shared: sharedValues(g.given.Shared)})
+				r.offer(g.entry.Name, &catalog.Offer{Life: l.Number, Shared: g.given.Shared})
 			}
 		},
 		Ended: func() {
@@ -68,12 +67,7 @@ func (r *Registry) beginHubPart(l *hubpart.Run, g hubGraph) hubpart.Callbacks {
 	}
 }
 
-func (r *Registry) offered() catalog.Offers {
-	if now := r.offers.Load(); now != nil {
-		return *now
-	}
-	return nil
-}
+func (r *Registry) offered() catalog.Offers { return *r.offers.Load() }
 
 // offer records what a hub part shares, or nil for nothing, and makes every actor choose its modules again.
 func (r *Registry) offer(module string, o *catalog.Offer) {
@@ -93,14 +87,6 @@ func (r *Registry) HubParts() []state.HubPartStatus {
 		return nil
 	}
 	return parts.List()
-}
-
-func (r *Registry) hubPartStates() []telemetry.HubPart {
-	var all []telemetry.HubPart
-	for _, one := range r.HubParts() {
-		all = append(all, telemetry.HubPart{Module: one.Module, State: one.State, Zombies: one.Zombies})
-	}
-	return all
 }
 
 // HubRuns says in which replicas of a hub its hub parts run. A hub that is alone runs all of them.

@@ -292,7 +292,7 @@ func newCatalog(o Options) (catalog.Catalog, error) {
 	if err := errors.Join(all.Configure(o.ModuleConfigs)...); err != nil {
 		return nil, err
 	}
-	return all, all.Resolve(sharedValues(o.Shared), checkGraph)
+	return all, all.Resolve(o.Shared, checkGraph)
 }
 
 // CleanupStep reverts the changes of a module in a remote when the remote is removed for good. Provide steps with AsCleanup:

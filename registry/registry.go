@@ -102,9 +102,9 @@ func New(o Options) (*Registry, error) {
 	if err != nil {
 		return nil, err
 	}
-	logsink.NewHubCredential(o.Hub, o.Secrets).Follow()
+	logsink.FollowHub(o.Hub, o.Secrets)
 	r.states = telemetry.NewStates(telemetry.StatesOptions{
-		Remotes: r.List, HubParts: r.hubPartStates, Holds: r.countedHolds, StartSlots: r.startSlots, Aggregate: o.AggregateMetrics,
+		Remotes: r.List, HubParts: r.HubParts, Holds: r.HeldDeletes, StartSlots: r.startSlots, Aggregate: o.AggregateMetrics,
 	})
 	if err := r.states.Register(r.remotes.Apps.Registerer); err != nil {
 		return nil, fmt.Errorf("register the metrics: %w", err)
@@ -118,9 +118,10 @@ func newRegistry(o Options, modules catalog.Catalog, inForce *middleware.Set, tr
 	}
 	r = &Registry{core: &core{
 		log: RedactingLogger(o.Log, o.Secrets), hubID: o.HubID, allowHub: o.AllowHub, allowTwin: o.AllowDuplicates,
-		hubTransport: transport, hubCache: o.HubCache, shared: sharedValues(o.Shared),
+		hubTransport: transport, hubCache: o.HubCache, shared: o.Shared,
 		actors: map[ClusterName]*actor.Actor{}, claims: claims{},
 	}}
+	r.offers.Store(&catalog.Offers{})
 	if o.Impersonate {
 		r.appsNamespace = o.AppsNamespace
 	}

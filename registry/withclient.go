@@ -46,7 +46,7 @@ func (r *Registry) WithCluster(
 	if r.remotes.Apps.Tracer != nil {
 		var span trace.Span
 		ctx, span = r.remotes.Apps.Tracer.Start(ctx, "WithClient", string(name))
-		defer func() { endLease(span, err) }()
+		defer func() { telemetry.End(span, err, reasonOfLease) }()
 	}
 	ctx, cancel := r.within(ctx)
 	defer cancel(nil)
@@ -144,14 +144,6 @@ func (c lentCluster) GetClient() client.Client { return c.client }
 
 func notReady(info Status) error {
 	return &NotReadyError{Name: info.Name, State: info.State, Reason: info.Reason, Message: info.Message, Problem: info.Problem}
-}
-
-// endLease does not count a canceled lease as failed.
-func endLease(span trace.Span, err error) {
-	if err != nil && span.IsRecording() {
-		telemetry.Fail(span, reasonOfLease(err))
-	}
-	span.End()
 }
 
 func reasonOfLease(err error) string {

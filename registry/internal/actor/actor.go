@@ -14,6 +14,7 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/clusterfx/clusterfx/registry/internal/app"
+	"github.com/clusterfx/clusterfx/registry/internal/cache"
 	"github.com/clusterfx/clusterfx/registry/internal/machine"
 	"github.com/clusterfx/clusterfx/registry/internal/probe"
 	"github.com/clusterfx/clusterfx/registry/internal/restmapper"
@@ -45,7 +46,7 @@ type Actor struct {
 	undone atomic.Pointer[Leftover]
 
 	facts      Facts
-	unstreamed app.Unstreamed
+	unstreamed cache.Unstreamed
 
 	// Everything below belongs to the actor's goroutine.
 	machine machine.Machine

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/clusterfx/clusterfx/registry/internal/app"
+	"github.com/clusterfx/clusterfx/registry/internal/cache"
 	"github.com/clusterfx/clusterfx/registry/internal/machine"
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
 	"github.com/clusterfx/clusterfx/registry/internal/probe"
@@ -65,7 +66,7 @@ func (a *Actor) optionsFor(l *probe.Connection, number int64, now time.Time) app
 	return app.Options{
 		Name: name, Number: number, Log: a.log.WithValues("epoch", number),
 		Desired: a.applied.WithDefaults(), ModuleNames: a.selection.Names(), Unstreamed: a.unstreamed.At(l.Endpoint, status.Version),
-		Filters:    func() []app.ModuleFilters { return filtersOf(host.Modules.Configured(run)) },
+		Filters:    func() map[string][]cache.Filter { return host.Modules.Filters(run) },
 		Undeclared: host.Undeclared(run, a.applied.Labels),
 		Missed:     a.preflightNow,
 		Changed:    func() { a.noteWaiting(number) },

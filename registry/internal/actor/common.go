@@ -11,6 +11,7 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/clusterfx/clusterfx/registry/internal/app"
+	"github.com/clusterfx/clusterfx/registry/internal/cache"
 	"github.com/clusterfx/clusterfx/registry/internal/catalog"
 	"github.com/clusterfx/clusterfx/registry/internal/middleware"
 	"github.com/clusterfx/clusterfx/registry/internal/probe"
@@ -33,7 +34,7 @@ type Common struct {
 	Offered    func() catalog.Offers
 	Middleware *middleware.Set
 	// Undeclared is for an app with these modules, of a remote with these labels.
-	Undeclared   func(run []catalog.Choice, labels map[string]string) app.Undeclared
+	Undeclared   func(run []catalog.Choice, labels map[string]string) cache.Undeclared
 	HubTransport func(state.ClusterName) http.RoundTripper
 	Graph        func(Start) app.Graph
 	Explain      func(message string, problem state.Problem) string
@@ -67,12 +68,4 @@ type Leftover struct {
 	Problem state.Problem
 	Gate    error
 	Zombie  bool
-}
-
-func filtersOf(modules []catalog.Choice) []app.ModuleFilters {
-	var filters []app.ModuleFilters
-	for _, m := range modules {
-		filters = append(filters, app.ModuleFilters{Module: m.Name, Filters: m.Filters()})
-	}
-	return filters
 }

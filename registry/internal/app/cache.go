@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -13,15 +15,8 @@ import (
 
 	"github.com/clusterfx/clusterfx/registry/internal/cache"
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
-	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
-
-// Unstreamed remembers what an API server cannot stream, from one app of a remote to the next.
-type Unstreamed = cache.Unstreamed
-
-// Undeclared explains why an informer is refused.
-type Undeclared = cache.Undeclared
 
 // NewCache makes the cache of the app, as code of the hub sees it.
 func (l *Life) NewCache(config *rest.Config, o ctrlcache.Options) (ctrlcache.Cache, error) {
@@ -33,7 +28,14 @@ func (l *Life) NewCache(config *rest.Config, o ctrlcache.Options) (ctrlcache.Cac
 		return nil, err
 	}
 	l.cache.Store(c)
-	l.Metrics.FollowCache(l.ctx, string(l.Name), figuresOf(c))
+	l.Metrics.FollowCache(l.ctx, string(l.Name), func(held func(kind string, objects, bytes int64), stale func(kind string)) {
+		for kind, t := range c.Held() {
+			held(kind, t.Objects, t.Bytes)
+		}
+		for _, one := range c.Stale(time.Now()) {
+			stale(one.Kind)
+		}
+	})
 	return c.As("", l.Guard(""), false), nil
 }
 
@@ -47,25 +49,6 @@ func (l *Life) cacheOptions() cache.Options {
 		},
 		Blocked: l.Blocked, Missed: l.Missed, Stale: l.changed, Fail: l.cacheFailed,
 		Goroutines: l.Contained.Goroutines, Reader: readerIn, Undeclared: l.Undeclared,
-	}
-}
-
-func figuresOf(c *cache.Cache) telemetry.Cache {
-	return telemetry.Cache{
-		Held: func() []telemetry.Held {
-			var all []telemetry.Held
-			for kind, t := range c.Held() {
-				all = append(all, telemetry.Held{Kind: kind, Objects: t.Objects, Bytes: t.Bytes})
-			}
-			return all
-		},
-		Stale: func() []string {
-			var kinds []string
-			for _, one := range c.Stale(time.Now()) {
-				kinds = append(kinds, one.Kind)
-			}
-			return kinds
-		},
 	}
 }
 
@@ -88,10 +71,11 @@ func (l *Life) addFilters(c *cache.Cache) error {
 	if l.Filters == nil {
 		return nil
 	}
-	for _, m := range l.Filters() {
-		by := contain.NewContainer(l.Contained, m.Module, l.Log.WithValues("module", m.Module))
-		if err := c.AddFilters(m.Module, m.Filters, by.Transform); err != nil {
-			return &ModuleError{Module: m.Module, Reason: state.ReasonBuildFailed, Err: fmt.Errorf("cache filters: %w", err)}
+	filters := l.Filters()
+	for _, module := range slices.Sorted(maps.Keys(filters)) {
+		by := contain.NewContainer(l.Contained, module, l.Log.WithValues("module", module))
+		if err := c.AddFilters(module, filters[module], by.Transform); err != nil {
+			return &ModuleError{Module: module, Reason: state.ReasonBuildFailed, Err: fmt.Errorf("cache filters: %w", err)}
 		}
 	}
 	return nil

@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
@@ -48,7 +46,6 @@ func (l *Life) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l.Manager = cache.CheckedManager{Manager: l.manager}
 	l.Contained.Config = work
 	l.HubClient, err = l.hubClient()
 	if err != nil {
@@ -83,22 +80,23 @@ func (l *Life) target() deletions.Target {
 
 func (l *Life) targetInHub() deletions.Target { return deletions.Target{Judge: l.parents} }
 
-// Limiter counts deletes of entities as those in the remote, and declares those of cleanup steps. Those of a hub part are
-// in the hub.
-func (l *Life) Limiter() deletes.Limiter {
-	return lifeLimiter{deletions.Limiter{Guard: l.Deletes, Target: l.target()}, l}
+// Limiter counts deletes of entities for a module, whatever the context, as those in the remote, and declares those of cleanup
+// steps. Those of a hub part are in the hub.
+func (l *Life) Limiter(module *contain.Container) deletes.Limiter {
+	return deletions.Limiter{Guard: l.Deletes, Target: l.target(), Context: func(ctx context.Context) context.Context {
+		if module != nil {
+			ctx = module.In(ctx)
+		}
+		return l.declared(ctx)
+	}}
 }
 
-type lifeLimiter struct {
-	deletions.Limiter
-	life *Life
-}
-
-func (l lifeLimiter) Admit(ctx context.Context, what schema.GroupResource, name string, uid types.UID) (func(deleted bool), error) {
-	if l.life.cleaning.Load() {
-		ctx = deletes.OnPurpose(ctx, deletes.Evidence{Kind: deletes.KindCleanup})
+// declared declares the deletes of cleanup steps.
+func (l *Life) declared(ctx context.Context) context.Context {
+	if l.cleaning.Load() {
+		return deletes.OnPurpose(ctx, deletes.Evidence{Kind: deletes.KindCleanup})
 	}
-	return l.Limiter.Admit(ctx, what, name, uid)
+	return ctx
 }
 
 // Deleting decides the deletes in the remote or, for a hub part, in the hub.
@@ -109,7 +107,7 @@ func (l *Life) Deleting() transport.Interceptor { return l.deletesIn(l.target())
 func (l *Life) deletesIn(target deletions.Target) transport.Interceptor {
 	return func(r *http.Request, send func(*http.Request) (*http.Response, error)) (*http.Response, error) {
 		if l.cleaning.Load() && target.Name != "" {
-			r = r.WithContext(deletes.OnPurpose(r.Context(), deletes.Evidence{Kind: deletes.KindCleanup}))
+			r = r.WithContext(l.declared(r.Context()))
 		}
 		return l.Deletes.RoundTrip(target, r, send)
 	}

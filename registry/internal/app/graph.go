@@ -3,7 +3,6 @@
 package app
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -13,8 +12,6 @@ import (
 	"go.uber.org/dig"
 	"go.uber.org/fx"
 	"go.uber.org/fx/fxevent"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -44,7 +41,7 @@ func (l *Life) Scope(module string, options ...fx.Option) fx.Option {
 		return scopedOut{
 			Logger: log, Manager: own, Client: own.GetClient(), Config: own.GetConfig(), Cluster: own, Cache: own.GetCache(),
 			Metrics:   contain.NewRegisterer(in.Metrics, guard),
-			Deletes:   limiter{in.Deletes, guard},
+			Deletes:   l.Limiter(guard),
 			Lifecycle: lifecycle{module: module, hooks: &l.hooks},
 		}, nil
 	})
@@ -59,7 +56,6 @@ type scoped struct {
 	Logger  logr.Logger
 	Manager ctrl.Manager
 	Metrics prometheus.Registerer
-	Deletes deletes.Limiter
 }
 
 type scopedOut struct {
@@ -74,20 +70,6 @@ type scopedOut struct {
 	Metrics   prometheus.Registerer
 	Deletes   deletes.Limiter
 	Lifecycle fx.Lifecycle
-}
-
-// limiter counts for its module, whatever the context, as a module's client does.
-type limiter struct {
-	deletes.Limiter
-	module *contain.Container
-}
-
-func (l limiter) Admit(ctx context.Context, what schema.GroupResource, name string, uid types.UID) (func(deleted bool), error) {
-	return l.Limiter.Admit(l.module.In(ctx), what, name, uid)
-}
-
-func (l limiter) Created(ctx context.Context, what schema.GroupResource) {
-	l.Limiter.Created(l.module.In(ctx), what)
 }
 
 type lifecycle struct {

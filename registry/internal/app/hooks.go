@@ -22,7 +22,7 @@ type hooks struct {
 	log     logr.Logger
 	timeout time.Duration // of an OnStop hook that is run late
 
-	running sync.WaitGroup // hooks, also hooks that have timed out
+	running sync.WaitGroup // hooks, also hooks that have timed out, and sources of modules
 
 	mu      sync.Mutex // protects the fields; not held while a hook runs
 	list    []hook

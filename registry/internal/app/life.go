@@ -95,11 +95,11 @@ type Options struct {
 	Desired     state.Desired
 	ModuleNames []string
 	// Unstreamed is what the API server cannot stream. Default: the cache's own memory.
-	Unstreamed *Unstreamed
+	Unstreamed *cache.Unstreamed
 	// Undeclared explains why informers are refused.
-	Undeclared Undeclared
-	// Filters are those of every module, also of one that does not run: hub parts read through others' filters, too.
-	Filters func() []ModuleFilters
+	Undeclared cache.Undeclared
+	// Filters are those of every module, by its name, also of one that does not run: its hub part reads through them, too.
+	Filters func() map[string][]cache.Filter
 	// Changed is called when the App has made progress or a module has failed, Missed if the API server does not serve
 	// a kind that a module watches. They must return at once.
 	Changed, Missed func()
@@ -128,12 +128,6 @@ type Remote struct {
 // Graph returns the options of the graph of an app: the values for modules, each module in its Scope, and an invoke that
 // calls SetSteps. It is called once, after the clients and the manager are made.
 type Graph func(*Life) fx.Option
-
-// ModuleFilters are the filters of one module.
-type ModuleFilters struct {
-	Module  string
-	Filters []cache.Filter
-}
 
 // New returns a Life that has not started.
 func New(host *Common, o Options) *Life {

@@ -14,7 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
@@ -23,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/conversion"
 
 	"github.com/clusterfx/clusterfx/registry/eventseries"
+	"github.com/clusterfx/clusterfx/registry/internal/cache"
 )
 
 // Manager is the manager of an App: a manager.Manager with a goroutine for each runnable that runs, and no other.
@@ -98,7 +100,7 @@ type (
 	// hasCache is a cluster.Cluster.
 	hasCache interface {
 		manager.Runnable
-		GetCache() cache.Cache
+		GetCache() ctrlcache.Cache
 	}
 	// warmer is a controller: Warmup starts its sources.
 	warmer interface {
@@ -148,6 +150,9 @@ func memberWithCache(r hasCache) member {
 // Elected returns a channel that is closed when all runnables of the start have started: an App needs no election.
 func (m *Manager) Elected() <-chan struct{} { return m.elected }
 
+// GetAPIReader returns a reader whose errors quote no response.
+func (m *Manager) GetAPIReader() client.Reader { return cache.CheckedReader(m.Cluster.GetAPIReader()) }
+
 // GetLogger returns the logger of the manager.
 func (m *Manager) GetLogger() logr.Logger { return m.log }
 
@@ -193,9 +198,9 @@ func (l *Life) MakeManager(connection *rest.Config, mapper meta.RESTMapper, log 
 		o.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return mapper, nil }
 		for _, namespace := range l.Desired.Namespaces {
 			if o.Cache.DefaultNamespaces == nil {
-				o.Cache.DefaultNamespaces = map[string]cache.Config{}
+				o.Cache.DefaultNamespaces = map[string]ctrlcache.Config{}
 			}
-			o.Cache.DefaultNamespaces[namespace] = cache.Config{}
+			o.Cache.DefaultNamespaces[namespace] = ctrlcache.Config{}
 		}
 	})
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +20,7 @@ import (
 
 type tracker struct {
 	changed  func()        // called without the lock after every change
+	broken   atomic.Bool   // the app has to end because of a module
 	patience time.Duration // for the initial objects of a controller
 
 	mu      sync.Mutex // protects the fields
@@ -26,8 +28,6 @@ type tracker struct {
 	started bool                   // the manager runs
 	synced  chan struct{}          // closed once it runs and every controller has its initial objects
 	blocks  map[string]cache.Block // by type, why its objects cannot be listed
-	broken  chan struct{}          // closed when the app has to end because of a module
-	breaks  sync.Once              // closes broken
 }
 
 type progress struct {
@@ -43,7 +43,6 @@ func newTracker(modules []string, patience time.Duration, changed func()) *track
 		modules:  map[string]*progress{},
 		synced:   make(chan struct{}),
 		blocks:   map[string]cache.Block{},
-		broken:   make(chan struct{}),
 	}
 	for _, name := range modules {
 		t.modules[name] = &progress{}
@@ -100,17 +99,10 @@ func (t *tracker) moduleFailed(err *ModuleError) {
 // fail is for failures that end the app.
 func (t *tracker) fail(err *ModuleError) {
 	t.moduleFailed(err)
-	t.breaks.Do(func() { close(t.broken) })
+	t.broken.Store(true)
 }
 
-func (t *tracker) isBroken() bool {
-	select {
-	case <-t.broken:
-		return true
-	default:
-		return false
-	}
-}
+func (t *tracker) isBroken() bool { return t.broken.Load() }
 
 func (t *tracker) controllerRefused(module string, w *cache.Controller) {
 	t.update(func() {

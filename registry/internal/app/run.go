@@ -193,6 +193,5 @@ func (l *Life) Finish() {
 	l.Managing.Wait(Never)
 	l.Collectors.end()
 	l.hooks.end() // also hooks that have timed out
-	l.sources.end()
 	close(l.done)
 }

@@ -9,12 +9,9 @@ import (
 	"time"
 )
 
-// sources are what modules watch beside the cache, and the goroutines for that.
+// sources are what modules watch beside the cache.
 type sources struct {
-	running sync.WaitGroup // added to while ended is false
-
-	mu    sync.Mutex // protects the fields
-	ended bool
+	mu    sync.Mutex // protects the field
 	blind map[*blindness]struct{}
 }
 
@@ -43,13 +40,13 @@ func (l *Life) AddSource(module string, blind func(now time.Time) string) (remov
 // Go runs f in a goroutine of the Life; f must return when the context of the Life ends. If it has ended, Go returns
 // false and does not call f.
 func (l *Life) Go(f func()) bool {
-	s := &l.sources
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ended || l.ctx.Err() != nil {
+	if l.ctx.Err() != nil || !l.hooks.hold() {
 		return false
 	}
-	s.running.Go(f)
+	go func() {
+		defer l.hooks.running.Done()
+		f()
+	}()
 	return true
 }
 
@@ -66,12 +63,4 @@ func (s *sources) blindIn(module string, now time.Time) string {
 		}
 	}
 	return ""
-}
-
-// end must be called after the end of the Life.
-func (s *sources) end() {
-	s.mu.Lock()
-	s.ended = true
-	s.mu.Unlock()
-	s.running.Wait()
 }

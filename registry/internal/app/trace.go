@@ -6,24 +6,14 @@ import (
 	"context"
 	"errors"
 
-	"go.opentelemetry.io/otel/trace"
-
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
 func (l *Life) stage(ctx context.Context, name string, f func(context.Context) error) (err error) {
 	ctx, span := l.Tracer.Start(ctx, name, string(l.Name), telemetry.EpochKey.Int64(l.Number))
-	defer func() { endWith(span, err) }()
+	defer func() { telemetry.End(span, err, ReasonOf) }()
 	return f(ctx)
-}
-
-// endWith does not count a canceled operation as failed.
-func endWith(span trace.Span, err error) {
-	if err != nil && span.IsRecording() {
-		telemetry.Fail(span, ReasonOf(err))
-	}
-	span.End()
 }
 
 // ReasonError is the reason of an error whose cause is not known.

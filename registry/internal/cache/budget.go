@@ -35,12 +35,10 @@ type budget struct {
 	handlers   map[*handler]bool   // that have an Owner
 	watchers   map[string][]string // by kind, the modules that watch it, sorted
 	timer      *time.Timer
-	refreshes  int         // how often metrics were refreshed, up to maxRefreshes
 	staleTimer *time.Timer // fires when an informer may become stale or recover
 }
 
-// Intervals of the measurements for metrics. There is one only after a change: soon after the first objects of a kind,
-// then after twice as long each time, up to half a minute.
+// Intervals of the measurements for metrics. There is one only after a change, and soon after the first objects of a kind.
 const (
 	firstRefresh = 2 * time.Second
 	refreshEvery = 30 * time.Second
@@ -266,16 +264,12 @@ func roughly(n int64) int64 {
 
 // schedule needs the lock.
 func (b *budget) schedule() {
+	after := refreshEvery
 	if slices.ContainsFunc(b.informers, func(s *Informer) bool { return s.measured.Load() == nil }) {
-		b.refreshes = 0
+		after = firstRefresh
 	}
-	b.reset(min(refreshAfter(b.refreshes), b.options.Limits.Handling))
-	b.refreshes = min(b.refreshes+1, maxRefreshes)
+	b.reset(min(after, b.options.Limits.Handling))
 }
-
-const maxRefreshes = 10
-
-func refreshAfter(counts int) time.Duration { return min(firstRefresh<<counts, refreshEvery) }
 
 // refresh runs in a goroutine of its own: if an indexer of a module hangs, no scrape of the metrics waits for it.
 func (b *budget) refresh() {

@@ -33,8 +33,7 @@ func TestBudget_MeasuresAgain(t *testing.T) {
 				b := newBudget(o)
 				defer close(b.ended)
 				informer := newInformer(b, &corev1.ConfigMap{})
-				informer.measure()
-				b.refreshes = maxRefreshes // The app is old: the next refresh for metrics is in half a minute.
+				informer.measure() // The next one for metrics is in half a minute.
 				b.spend(Amount{Objects: most + 1})
 				if failed {
 					t.Error("objects that are not stored end the app")

@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -34,13 +33,8 @@ type Around func(ctx context.Context, of Call, call func(context.Context) error)
 // Client returns a client whose calls are made by the function.
 func (a Around) Client(inner client.Client) client.Client { return aroundClient{inner, a} }
 
-// CheckedManager has an APIReader that quotes no response. Its client must be one of NewCheckedClient.
-type CheckedManager struct{ ctrl.Manager }
-
-// GetAPIReader returns the reader.
-func (m CheckedManager) GetAPIReader() client.Reader {
-	return aroundReader{m.Manager.GetAPIReader(), checked}
-}
+// CheckedReader returns a reader whose errors quote no response.
+func CheckedReader(inner client.Reader) client.Reader { return aroundReader{inner, checked} }
 
 // NewCheckedClient returns a client whose errors quote no response. It takes the results of client.New.
 func NewCheckedClient(inner client.Client, err error) (client.Client, error) {

@@ -26,6 +26,6 @@ Other than in client-go:
 The package does not know apps; it reports a Block, a stale informer or an exceeded budget through Options, and a
 failure of code in the goroutines of informers to its Owner. Decoders quote what they cannot decode, so an error after
 a response that has arrived in full (package transport knows) loses its text, for caches and, by NewCheckedClient and
-CheckedManager, for the clients of an app. Start with Cache, then Informer.
+CheckedReader, for the clients of an app. Start with Cache, then Informer.
 */
 package cache

@@ -229,17 +229,16 @@ func (h *handler) call(c *change) {
 	if h.owner != nil && h.owner.IsBroken() {
 		return
 	}
-	returned := false
-	defer check(h.owner, "event handler", &returned)
-	switch c.kind {
-	case added:
-		h.OnAdd(c.after, c.initial)
-	case updated:
-		h.OnUpdate(c.before, c.after)
-	case deleted:
-		h.OnDelete(c.before)
-	}
-	returned = true
+	call(h.owner, "event handler", func() {
+		switch c.kind {
+		case added:
+			h.OnAdd(c.after, c.initial)
+		case updated:
+			h.OnUpdate(c.before, c.after)
+		case deleted:
+			h.OnDelete(c.before)
+		}
+	})
 }
 
 // stuckFor is how long the handler is known to be in the same call.

@@ -50,6 +50,8 @@ type Informer struct {
 	running sync.WaitGroup // the goroutines of handlers
 
 	streamed  atomic.Bool            // the list in progress, or the last one, was streamed: its objects pass the transform one by one
+	streaming atomic.Bool            // it has not ended
+	looks     atomic.Int32           // at it since an object of it arrived
 	bookmarks atomic.Bool            // the API server sends them for the kind, so silence means a broken watch
 	measured  atomic.Pointer[Amount] // the last measurement; nil before the first
 
@@ -100,12 +102,12 @@ func (i *Informer) Run(stop <-chan struct{}) { i.RunWithContext(wait.ContextForC
 
 // RunWithContext lists and watches until ctx ends, and returns when no handler runs; a second call at once.
 func (i *Informer) RunWithContext(ctx context.Context) {
-	log := i.remoteLog()
 	// controller-runtime passes the context of a channel, which is not of Go's own type: each context derived from it
-	// has a goroutine that waits. Those derived from inner have none.
-	inner, cancel := context.WithCancel(logr.NewContext(ctx, log))
+	// has a goroutine that waits. Those derived from inner have none. client-go would log responses of the remote, often in
+	// its words and as often as it likes: a thousand lines a second, a megabyte in one line.
+	inner, cancel := context.WithCancel(logr.NewContext(ctx, logr.Discard()))
 	defer cancel()
-	reflector := i.start(log)
+	reflector := i.start()
 	if reflector == nil {
 		return
 	}
@@ -115,7 +117,7 @@ func (i *Informer) RunWithContext(ctx context.Context) {
 	pause := delay.DelayWithReset(clock.RealClock{}, backoffReset)
 	// The goroutine waits in the watch, with the stack that it has there. The frames of wait.Until would double that stack.
 	for inner.Err() == nil {
-		i.round(inner, reflector)
+		i.round(ctx, inner, reflector)
 		select {
 		case <-time.After(pause()):
 		case <-inner.Done():
@@ -124,8 +126,8 @@ func (i *Informer) RunWithContext(ctx context.Context) {
 }
 
 // round counts a panic as a failure where runtime.ReallyCrash says so.
-func (i *Informer) round(ctx context.Context, reflector *toolscache.Reflector) {
-	defer utilruntime.HandleCrashWithContext(ctx)
+func (i *Informer) round(logged, ctx context.Context, reflector *toolscache.Reflector) {
+	defer utilruntime.HandleCrashWithContext(logged)
 	err := reflector.ListAndWatchWithContext(ctx)
 	if err == nil || ctx.Err() != nil && i.IsStopped() {
 		return
@@ -145,7 +147,7 @@ func backoff() wait.Backoff {
 const backoffReset = 2 * time.Minute
 
 // start returns nil if the informer was started before.
-func (i *Informer) start(log logr.Logger) *toolscache.Reflector {
+func (i *Informer) start() *toolscache.Reflector {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.phase.Load() != unstarted {
@@ -153,8 +155,9 @@ func (i *Informer) start(log logr.Logger) *toolscache.Reflector {
 	}
 	i.phase.Store(started)
 	lw := &toolscache.ListWatch{ListWithContextFunc: i.list, WatchFuncWithContext: i.watch}
+	silent := logr.Discard()
 	reflector := toolscache.NewReflectorWithOptions(lw, i.example, sink{i},
-		toolscache.ReflectorOptions{Logger: &log, Name: i.synced.name, ResyncPeriod: i.period})
+		toolscache.ReflectorOptions{Logger: &silent, Name: i.synced.name, ResyncPeriod: i.period})
 	reflector.ShouldResync = i.findDue
 	i.reflector.Store(reflector)
 	return reflector

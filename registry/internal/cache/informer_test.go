@@ -41,21 +41,6 @@ func TestInformer_CountsWhatALiarSends(t *testing.T) {
 	}
 }
 
-// The first figures of an app, which fills its caches one after the other, are taken more often than later figures.
-func TestRefreshAfter(t *testing.T) {
-	t.Parallel()
-	var sum time.Duration
-	for counts, want := range []time.Duration{2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, refreshEvery, refreshEvery} {
-		got := refreshAfter(counts)
-		if sum += got; got != want {
-			t.Errorf("after %d counts: got %s, want %s", counts, got, want)
-		}
-	}
-	if refreshAfter(maxRefreshes) != refreshEvery {
-		t.Error("interval after maxRefreshes differs from refreshEvery")
-	}
-}
-
 // Objects that arrive after the limit wait for the end of the cache: no more objects are stored while the app ends.
 func TestBudget_HoldsUpWhatArrivesAfterTheLimit(t *testing.T) {
 	t.Parallel()

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,6 +47,8 @@ func (i *Informer) watch(ctx context.Context, o metav1.ListOptions) (watch.Inter
 			return nil, err
 		}
 		i.streamed.Store(true)
+		i.streaming.Store(true)
+		i.looks.Store(0)
 		i.begin()
 	}
 	w, err := i.remote.WatchWithContext(transport.WithObserver(ctx, i), o)
@@ -56,7 +59,7 @@ func (i *Informer) watch(ctx context.Context, o metav1.ListOptions) (watch.Inter
 	i.watching()
 	watched := &drainedWatch{Interface: w, ended: i.watchEnded}
 	if streams {
-		watched.list = newStreamedList(w.ResultChan(), i.budget.options.Limits.list(), i.notStreamed)
+		i.awaitList(watched, time.Now())
 	}
 	return watched, nil
 }

@@ -60,6 +60,7 @@ func (s sink) Delete(obj any) error {
 }
 
 func (s sink) Replace(list []any, version string) error {
+	s.streaming.Store(false)
 	for n := range list {
 		if s.streamed.Load() {
 			break // each object has passed the transform when it came

@@ -33,11 +33,16 @@ type Owner interface {
 	Fail(err error)
 }
 
-// check is deferred around a call.
-func check(o Owner, what string, returned *bool) {
-	if !*returned && o != nil {
-		o.Recovered(what, recover())
-	}
+// call calls code of a user.
+func call(o Owner, what string, f func()) {
+	returned := false
+	defer func() {
+		if !returned && o != nil {
+			o.Recovered(what, recover())
+		}
+	}()
+	f()
+	returned = true
 }
 
 // As returns the cache for another user. own: it is a module of the app. The module is empty for other code of the hub.
@@ -246,10 +251,7 @@ func (c *Cache) IndexField(ctx context.Context, obj client.Object, field string,
 		add = c.from(obj).IndexField
 	}
 	return add(ctx, obj, field, func(obj client.Object) (values []string) {
-		returned := false
-		defer check(c.owner, "index "+field, &returned)
-		values = extract(obj)
-		returned = true
+		call(c.owner, "index "+field, func() { values = extract(obj) })
 		return values
 	})
 }
@@ -312,11 +314,8 @@ func (i *userInformer) AddIndexers(indexers toolscache.Indexers) error {
 }
 
 func (i *userInformer) contained(what string, f toolscache.IndexFunc) toolscache.IndexFunc {
-	return func(obj any) (values []string, _ error) {
-		returned := false
-		defer check(i.owner, what, &returned)
-		values, err := f(obj)
-		returned = true
+	return func(obj any) (values []string, err error) {
+		call(i.owner, what, func() { values, err = f(obj) })
 		if err != nil && i.owner != nil {
 			i.owner.Fail(fmt.Errorf("%s: %w", what, err))
 			return nil, nil

@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/lru"
 
 	"github.com/clusterfx/clusterfx/registry/moduleconfig"
 )
@@ -26,9 +27,9 @@ type Item struct {
 	base      json.RawMessage
 	deletes   moduleconfig.Deletes
 	overrides []override
-	shares    []Shared // the types that its hub part shares, without values
-	depends   []string // the modules whose hub parts share values that its remote part needs
-	known     *knownRules
+	shares    []Shared   // the types that its hub part shares, without values
+	depends   []string   // the modules whose hub parts share values that its remote part needs
+	known     *lru.Cache // configured, by overrides
 }
 
 type override struct {
@@ -64,7 +65,7 @@ func New(o Options) (Catalog, error) {
 		if err != nil {
 			return nil, errorIn(m.Name, fmt.Errorf("its hub part: %w", err))
 		}
-		all = append(all, Item{Module: m, scheme: o.Scheme, shares: shares, known: &knownRules{}})
+		all = append(all, Item{Module: m, scheme: o.Scheme, shares: shares, known: lru.New(maxKnownRules)})
 	}
 	return all, all.checkShared()
 }

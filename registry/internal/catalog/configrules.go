@@ -7,11 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/lru"
 
 	"github.com/clusterfx/clusterfx/registry/moduleconfig"
 	"github.com/clusterfx/clusterfx/registry/rbac"
@@ -73,13 +73,6 @@ func (m *Module) rulesOf(layers []json.RawMessage) (ConfigRules, error) {
 // DefaultRules returns the permissions that follow from the defaults of the module's configuration.
 func (m *Module) DefaultRules() (ConfigRules, error) { return m.rulesOf(nil) }
 
-// knownRules keeps results by the overrides that apply: the module's function is not called for each remote, and a
-// remote gets equal rules each time.
-type knownRules struct {
-	mu  sync.Mutex // protects the field
-	all map[string]configured
-}
-
 type configured struct {
 	rules ConfigRules
 	err   error
@@ -88,33 +81,20 @@ type configured struct {
 // maxKnownRules: a module has one for each set of overrides that some remote has.
 const maxKnownRules = 1024
 
-func (k *knownRules) of(overrides []int, ask func() (ConfigRules, error)) (ConfigRules, error) {
-	if k == nil {
-		return ask()
+// ConfigRules returns the permissions that follow from the configuration of the module for the remote. They are kept by the
+// overrides that apply: the module's function is not called for each remote.
+func (c Choice) ConfigRules() (ConfigRules, error) {
+	if c.known == nil {
+		return c.rulesOf(c.layers)
 	}
-	name := fmt.Sprint(overrides)
-	k.mu.Lock()
-	one, known := k.all[name]
-	k.mu.Unlock()
-	if known {
+	name := fmt.Sprint(c.overrides)
+	if found, ok := c.known.Get(name); ok {
+		one, _ := found.(configured)
 		return one.rules, one.err
 	}
-	one.rules, one.err = ask() // without the lock: it calls a function of the module
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.all == nil || len(k.all) >= maxKnownRules {
-		k.all = map[string]configured{}
-	}
-	if first, known := k.all[name]; known {
-		return first.rules, first.err
-	}
-	k.all[name] = one
-	return one.rules, one.err
-}
-
-// ConfigRules returns the permissions that follow from the configuration of the module for the remote.
-func (c Choice) ConfigRules() (ConfigRules, error) {
-	return c.known.of(c.overrides, func() (ConfigRules, error) { return c.rulesOf(c.layers) })
+	rules, err := c.rulesOf(c.layers)
+	c.known.Add(name, configured{rules, err})
+	return rules, err
 }
 
 // RulesFor returns the permissions for a remote with these labels: none if several overrides together are invalid, with
@@ -153,7 +133,7 @@ func (e *Item) AllRules() (ConfigRules, error) {
 // Configured returns the module for tools that grant permissions. It reports only problems of selectors and
 // permissions; New and Configure check the rest.
 func Configured(m Module, c moduleconfig.Config) (*Item, error) {
-	e := &Item{Module: m, base: c.Config, known: &knownRules{}}
+	e := &Item{Module: m, base: c.Config, known: lru.New(maxKnownRules)}
 	if err := e.selectBy(c.Clusters); err != nil {
 		return nil, errorIn(m.Name, err)
 	}

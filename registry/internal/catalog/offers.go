@@ -23,9 +23,6 @@ type Offer struct {
 // With replaces the values of a module's hub part, or withdraws them if offer is nil.
 func (o Offers) With(module string, offer *Offer) Offers {
 	next := maps.Clone(o)
-	if next == nil {
-		next = Offers{}
-	}
 	delete(next, module)
 	if offer != nil {
 		next[module] = *offer

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/lru"
 
 	"github.com/clusterfx/clusterfx/registry/internal/cache"
 	"github.com/clusterfx/clusterfx/registry/internal/machine"
@@ -30,24 +31,25 @@ type Choice struct {
 	layers    []json.RawMessage // the configuration
 	overrides []int             // which of the operator's overrides apply, in their order
 	lives     []int64           // of the hub parts that share values that it needs
-	known     *knownRules
+	known     *lru.Cache
 }
 
 // Filters returns the cache filters of the module in the app of the remote.
 func (c Choice) Filters() []cache.Filter { return c.filters(c.layers) }
 
-// Configured returns every module, configured for an app that runs the chosen ones. A module that does not run has its
-// configuration without overrides, as its hub part has.
-func (all Catalog) Configured(chosen []Choice) []Choice {
-	choices := make([]Choice, 0, len(all))
-	for i := range all {
-		one := all[i].Plain()
-		if i := slices.IndexFunc(chosen, func(c Choice) bool { return c.Name == one.Name }); i >= 0 {
-			one = chosen[i]
-		}
-		choices = append(choices, one)
+// Filters returns the cache filters of every module, by its name, for an app that runs the chosen ones. A module that does not run
+// has its configuration without overrides, as its hub part has.
+func (all Catalog) Filters(chosen []Choice) map[string][]cache.Filter {
+	filters := map[string][]cache.Filter{}
+	for _, one := range chosen {
+		filters[one.Name] = one.Filters()
 	}
-	return choices
+	for i := range all {
+		if _, runs := filters[all[i].Name]; !runs {
+			filters[all[i].Name] = all[i].Plain().Filters()
+		}
+	}
+	return filters
 }
 
 // Facts are known about a remote and the hub when modules are selected.

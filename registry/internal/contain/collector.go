@@ -27,7 +27,9 @@ func NewRegisterer(inner prometheus.Registerer, g *Container) prometheus.Registe
 }
 
 func (m *registerer) Register(c prometheus.Collector) error {
-	descs, ok := collectWithin(collectorPatience, func(to chan<- *prometheus.Desc) { m.guard.describe(c, to) })
+	descs, ok := collectWithin(collectorPatience, func(to chan<- *prometheus.Desc) {
+		m.guard.Call("metrics collector", func() { c.Describe(to) })
+	})
 	if !ok {
 		return fmt.Errorf("register a metrics collector: its Describe did not return within %s", collectorPatience)
 	}
@@ -94,23 +96,13 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-func (g *Container) describe(c prometheus.Collector, to chan<- *prometheus.Desc) {
-	returned := false
-	defer g.check("metrics collector", &returned)
-	c.Describe(to)
-	returned = true
-}
-
 // collect sends metrics with their current values: some call the module only when they are written, in the scrape's
 // goroutine.
 func (g *Container) collect(c prometheus.Collector, to chan<- prometheus.Metric) {
 	collected := make(chan prometheus.Metric)
 	go func() {
 		defer close(collected)
-		returned := false
-		defer g.check("metrics collector", &returned)
-		c.Collect(collected)
-		returned = true
+		g.Call("metrics collector", func() { c.Collect(collected) })
 	}()
 	for metric := range collected {
 		if written := g.write(metric); written != nil {
@@ -120,16 +112,16 @@ func (g *Container) collect(c prometheus.Collector, to chan<- prometheus.Metric)
 }
 
 // write returns nil if writing the metric panics.
-func (g *Container) write(metric prometheus.Metric) prometheus.Metric {
-	returned := false
-	defer g.check("metric", &returned)
-	one := &writtenMetric{desc: metric.Desc()}
-	err := metric.Write(&one.values)
-	returned = true
-	if err != nil {
-		return prometheus.NewInvalidMetric(metric.Desc(), err)
-	}
-	return one
+func (g *Container) write(metric prometheus.Metric) (written prometheus.Metric) {
+	g.Call("metric", func() {
+		one := &writtenMetric{desc: metric.Desc()}
+		if err := metric.Write(&one.values); err != nil {
+			written = prometheus.NewInvalidMetric(metric.Desc(), err)
+			return
+		}
+		written = one
+	})
+	return written
 }
 
 type writtenMetric struct {

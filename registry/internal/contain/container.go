@@ -32,13 +32,6 @@ func NewContainer(app *App, module string, log logr.Logger) *Container {
 // ErrGoexit is the error of code that has ended its goroutine.
 var ErrGoexit = errors.New("runtime.Goexit was called, as FailNow of a test does")
 
-// check is deferred around a call, and recovers a panic.
-func (g *Container) check(what string, returned *bool) {
-	if !*returned {
-		g.Recovered(what, recover())
-	}
-}
-
 // Recovered fails the module because of a panic. Without a value its goroutine is ending.
 func (g *Container) Recovered(what string, value any) {
 	err := ErrGoexit
@@ -72,7 +65,11 @@ func (g *Container) Fail(err error) {
 // Call calls the module's code in a goroutine of another owner.
 func (g *Container) Call(what string, f func()) {
 	returned := false
-	defer g.check(what, &returned)
+	defer func() {
+		if !returned {
+			g.Recovered(what, recover())
+		}
+	}()
 	f()
 	returned = true
 }

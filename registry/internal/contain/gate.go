@@ -17,9 +17,8 @@ type Gate struct {
 	end     context.CancelFunc
 	epoch   context.Context //nolint:containedctx // the epoch's, which ends before Context does
 
-	mu     sync.Mutex // protects the fields below
-	active int
-	idle   chan struct{} // closed when nothing is active; nil without a waiting Close
+	mu     sync.Mutex // held to enter and to end
+	active sync.WaitGroup
 }
 
 // NewGate returns a closed gate of an epoch that ends with ctx.
@@ -46,7 +45,7 @@ func (p *Gate) run(ctx context.Context, work func(context.Context) error) error 
 	if !p.enter() {
 		return nil
 	}
-	defer p.leave()
+	defer p.active.Done()
 	return p.runEarly(ctx, work)
 }
 
@@ -67,33 +66,20 @@ func (p *Gate) enter() bool {
 	if p.Context.Err() != nil {
 		return false
 	}
-	p.active++
+	p.active.Add(1)
 	return true
-}
-
-func (p *Gate) leave() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.active--
-	if p.active == 0 && p.idle != nil {
-		close(p.idle)
-		p.idle = nil
-	}
 }
 
 // Close closes the gate, and returns when all work has ended, or after a time.
 func (p *Gate) Close(atMost time.Duration) {
 	p.mu.Lock()
 	p.end()
-	if p.active == 0 {
-		p.mu.Unlock()
-		return
-	}
-	if p.idle == nil {
-		p.idle = make(chan struct{})
-	}
-	idle := p.idle
-	p.mu.Unlock()
+	p.mu.Unlock() // Nothing enters any more.
+	idle := make(chan struct{})
+	go func() {
+		p.active.Wait()
+		close(idle)
+	}()
 	patience := time.NewTimer(atMost)
 	defer patience.Stop()
 	select {

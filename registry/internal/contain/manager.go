@@ -92,7 +92,7 @@ func (m *Manager) Add(r manager.Runnable) error {
 	case interface{ GetCache() ctrlcache.Cache }:
 		return m.Manager.Add(&clusterRunnable{runnable: one, cache: r.GetCache()})
 	case ctrlcache.Informers:
-		return m.Manager.Add(&cacheRunnable{one})
+		one.isCache = true
 	}
 	if w, ok := r.(warmup); ok {
 		app := m.guard.App

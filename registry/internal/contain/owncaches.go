@@ -7,32 +7,7 @@ import (
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
-
-// Modules may add caches and clusters, which start with the manager: controllers can have sources in them, and an app
-// takes over only when all sources have delivered.
-
-// cacheRunnable declares that it needs no leader election, which a cache does not, so that controller-runtime starts it
-// early.
-type cacheRunnable struct{ runnable }
-
-var _ manager.LeaderElectionRunnable = (*cacheRunnable)(nil)
-
-// A cache that needs leader election waits for the gate.
-func (c *cacheRunnable) Start(ctx context.Context) error {
-	if c.NeedLeaderElection() {
-		return c.runnable.Start(ctx)
-	}
-	return c.guard.App.Gate.runEarly(ctx, func(ctx context.Context) error { return c.run(ctx, c.Runnable.Start) })
-}
-
-func (c *cacheRunnable) NeedLeaderElection() bool {
-	if r, ok := c.Runnable.(manager.LeaderElectionRunnable); ok {
-		return r.NeedLeaderElection()
-	}
-	return false
-}
 
 // clusterRunnable is started by the manager with its own cache, before everything else.
 type clusterRunnable struct {

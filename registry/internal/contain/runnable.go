@@ -23,6 +23,9 @@ type warmup interface {
 type runnable struct {
 	manager.Runnable
 	guard *Container
+	// isCache: it needs no leader election unless it says so. Controllers can have sources in it, and an app takes over only when all
+	// sources have delivered, so it does not wait for the gate.
+	isCache bool
 }
 
 var _ manager.LeaderElectionRunnable = (*runnable)(nil)
@@ -30,10 +33,13 @@ var _ manager.LeaderElectionRunnable = (*runnable)(nil)
 // Start waits for the gate if the runnable needs leader election, and ends with it. Errors and panics name the module.
 func (c *runnable) Start(ctx context.Context) error {
 	work := func(ctx context.Context) error { return c.run(ctx, c.Runnable.Start) }
-	if !c.NeedLeaderElection() {
-		return work(ctx)
+	switch {
+	case c.NeedLeaderElection():
+		return c.guard.App.Gate.run(ctx, work)
+	case c.isCache:
+		return c.guard.App.Gate.runEarly(ctx, work)
 	}
-	return c.guard.App.Gate.run(ctx, work)
+	return work(ctx)
 }
 
 // The default of controller-runtime is true.
@@ -41,7 +47,7 @@ func (c *runnable) NeedLeaderElection() bool {
 	if r, ok := c.Runnable.(manager.LeaderElectionRunnable); ok {
 		return r.NeedLeaderElection()
 	}
-	return true
+	return !c.isCache
 }
 
 // run gives the goroutines of f labels in profiles, and contexts that lead CountPanic to the module.

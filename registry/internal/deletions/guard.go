@@ -140,7 +140,7 @@ func (g *Guard) RoundTrip(target Target, r *http.Request, send Send) (*http.Resp
 	}
 	one := g.on(r.Context(), target, resource)
 	one.send, one.what, one.info = send, what, info
-	if what == createsOne || what == mayCreate {
+	if what == mayCreate {
 		return one.create(r)
 	}
 	return one.delete(r)

@@ -16,12 +16,15 @@ import (
 type Limiter struct {
 	Guard  *Guard
 	Target Target
+	// Context returns that of a delete or create.
+	Context func(context.Context) context.Context
 }
 
 var _ deletes.Limiter = Limiter{}
 
 // Admit is that of deletes.Limiter.
 func (l Limiter) Admit(ctx context.Context, what schema.GroupResource, name string, uid types.UID) (func(deleted bool), error) {
+	ctx = l.Context(ctx)
 	one, o := l.Guard.on(ctx, l.Target, what), &l.Guard.options
 	ask, kind, err := one.ask(ctx)
 	if err != nil {
@@ -49,5 +52,5 @@ func (l Limiter) Admit(ctx context.Context, what schema.GroupResource, name stri
 
 // Created is that of deletes.Limiter.
 func (l Limiter) Created(ctx context.Context, what schema.GroupResource) {
-	l.Guard.on(ctx, l.Target, what).created()
+	l.Guard.on(l.Context(ctx), l.Target, what).created()
 }

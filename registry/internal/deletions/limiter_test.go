@@ -22,7 +22,9 @@ func TestLimiter(t *testing.T) {
 	guard := newGuard(deletes.Limits{
 		PerTarget: 2, PerFleet: 100, Exempt: []schema.GroupResource{{Group: "entities.example.com", Resource: "notes"}},
 	})
-	limiter := deletions.Limiter{Guard: guard, Target: deletions.Target{Name: "edge"}}
+	limiter := deletions.Limiter{
+		Guard: guard, Target: deletions.Target{Name: "edge"}, Context: func(ctx context.Context) context.Context { return ctx },
+	}
 	invoices := schema.GroupResource{Group: "entities.example.com", Resource: "invoices"}
 	admit := func(ctx context.Context, name string) (func(bool), *deletes.HeldError) {
 		t.Helper()

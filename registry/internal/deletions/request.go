@@ -27,8 +27,7 @@ const (
 	deletesOne         // of one object
 	deletesMany        // of a collection
 	evictsOne          // of a Pod
-	createsOne         // of one object
-	mayCreate          // a PUT, or a patch that applies
+	mayCreate          // one object: also a PUT, or a patch that applies
 )
 
 func actionOf(r *http.Request, info requestinfo.Info) action {
@@ -42,7 +41,7 @@ func actionOf(r *http.Request, info requestinfo.Info) action {
 	case r.Method == http.MethodPost && info.Resource == "pods" && info.Subresource == "eviction":
 		return evictsOne
 	case r.Method == http.MethodPost && info.Name == "":
-		return createsOne
+		return mayCreate
 	case (r.Method == http.MethodPut || r.Method == http.MethodPatch) && info.Subresource == "":
 		return mayCreate
 	}

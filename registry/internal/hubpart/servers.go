@@ -15,28 +15,29 @@ import (
 
 // Checks and handlers of a hub part on the servers of the hub end with its life.
 
-// site has these checks and handlers. The servers have one entry for each, which leads to the latest life.
+// site has these checks and handlers, by the page and the name or path. The servers have one entry for each, which leads to the
+// latest life.
 type site struct {
-	mu       sync.Mutex // protects the fields
-	checks   map[string]slot[healthz.Checker]
-	handlers map[string]slot[http.Handler]
+	mu    sync.Mutex // protects the field
+	slots map[string]slot
 }
 
-type slot[T any] struct {
-	life  *Run // that has added the value
-	name  string
-	value T
+// slot has a check or a handler.
+type slot struct {
+	life    *Run // that has added it
+	check   healthz.Checker
+	handler http.Handler
 }
 
 // put adds the entry of the hub's servers for a new slot, and removes the slot if that fails.
-func put[T any](s *site, slots map[string]slot[T], one slot[T], add func() error) error {
+func (s *site) put(name string, one slot, add func() error) error {
 	s.mu.Lock()
-	before, known := slots[one.name]
+	before, known := s.slots[name]
 	if known && before.life.part != one.life.part {
 		s.mu.Unlock()
-		return fmt.Errorf("the hub part of module %s has added %s already; choose another name", before.life.part.module.Name, one.name)
+		return fmt.Errorf("the hub part of module %s has added %s already; choose another name", before.life.part.module.Name, name)
 	}
-	slots[one.name] = one
+	s.slots[name] = one
 	s.mu.Unlock()
 	if known {
 		return nil
@@ -44,30 +45,30 @@ func put[T any](s *site, slots map[string]slot[T], one slot[T], add func() error
 	err := panics.Catch(add)
 	if err != nil {
 		s.mu.Lock()
-		delete(slots, one.name)
+		delete(s.slots, name)
 		s.mu.Unlock()
 	}
 	return err
 }
 
 // at also returns whether the life has not ended.
-func at[T any](s *site, slots map[string]slot[T], name string) (slot[T], bool) {
+func (s *site) at(name string) (one slot, lives bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	one := slots[name]
+	one = s.slots[name]
 	return one, one.life.Context().Err() == nil
 }
 
 // The check of a life that has ended succeeds.
 func (l *Run) addCheck(page, name string, check healthz.Checker, add func(string, healthz.Checker) error) error {
 	s, key := &l.part.supervisor.site, page+"/"+name
-	return put(s, s.checks, slot[healthz.Checker]{l, key, check}, func() error {
+	return s.put(key, slot{life: l, check: check}, func() error {
 		return add(name, func(r *http.Request) error {
-			one, lives := at(s, s.checks, key)
+			one, lives := s.at(key)
 			if !lives {
 				return nil
 			}
-			return one.life.Guard().CallCheck("health check", one.value, r)
+			return one.life.Guard().CallCheck("health check", one.check, r)
 		})
 	})
 }
@@ -89,19 +90,19 @@ func (m *lifeManager) AddReadyzCheck(name string, check healthz.Checker) error {
 // net/http contains the panics of the handler.
 func (m *lifeManager) AddMetricsServerExtraHandler(path string, handler http.Handler) error {
 	supervisor := m.life.part.supervisor
-	return put(&supervisor.site, supervisor.site.handlers, slot[http.Handler]{m.life, path, handler}, func() error {
+	return supervisor.site.put(path, slot{life: m.life, handler: handler}, func() error {
 		return supervisor.Manager.AddMetricsServerExtraHandler(path, supervisor.site.handler(path))
 	})
 }
 
 func (s *site) handler(path string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		one, lives := at(s, s.handlers, path)
+		one, lives := s.at(path)
 		if !lives {
 			http.Error(w, "the hub part of module "+one.life.part.module.Name+" does not run", http.StatusServiceUnavailable)
 			return
 		}
-		one.value.ServeHTTP(w, r)
+		one.handler.ServeHTTP(w, r)
 	})
 }
 

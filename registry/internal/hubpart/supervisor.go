@@ -5,7 +5,6 @@ package hubpart
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -14,10 +13,10 @@ import (
 	"github.com/go-logr/logr"
 	"go.uber.org/fx"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/clusterfx/clusterfx/registry/internal/app"
+	"github.com/clusterfx/clusterfx/registry/internal/cache"
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
 	"github.com/clusterfx/clusterfx/registry/internal/probe"
 	"github.com/clusterfx/clusterfx/registry/liveness"
@@ -67,7 +66,7 @@ type Module struct {
 	// Turn says when the part has lives. Default: nil, while the hub runs.
 	Turn Turn
 	// Undeclared explains why informers of the part are refused.
-	Undeclared app.Undeclared
+	Undeclared cache.Undeclared
 	Begin      func(*Run) Callbacks
 }
 
@@ -87,7 +86,7 @@ func New(o Options) *Supervisor {
 	host.Root = context.WithoutCancel(host.Root)
 	o.Host = &host
 	s := &Supervisor{Options: o, elected: make(chan struct{}), closed: make(chan struct{})}
-	s.site.checks, s.site.handlers = map[string]slot[healthz.Checker]{}, map[string]slot[http.Handler]{}
+	s.site.slots = map[string]slot{}
 	for i := range o.Modules {
 		s.all = append(s.all, newPart(s, &s.Modules[i]))
 	}

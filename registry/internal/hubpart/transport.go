@@ -4,7 +4,6 @@ package hubpart
 
 import (
 	"context"
-	"io"
 	"net/http"
 
 	"github.com/clusterfx/clusterfx/internal/writegate"
@@ -39,19 +38,8 @@ func (t *fencedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if response.StatusCode == http.StatusSwitchingProtocols { // its body is the connection
 		return response, nil
 	}
-	response.Body = &fencedBody{ReadCloser: response.Body, end: end}
+	response.Body = transport.OnClose(response.Body, end)
 	return response, nil
 }
 
 func (t *fencedTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
-
-// fencedBody ends its request's context when it is closed.
-type fencedBody struct {
-	io.ReadCloser
-	end func()
-}
-
-func (b *fencedBody) Close() error {
-	defer b.end()
-	return b.ReadCloser.Close()
-}

@@ -85,7 +85,7 @@ func (l *Run) values() (
 	logr.Logger, ctrl.Manager, client.Client, *rest.Config, cluster.Cluster, cache.Cache, prometheus.Registerer, deletes.Limiter,
 ) {
 	m := l.Manager
-	return logr.Discard(), m, m.GetClient(), l.Contained.Config, m, m.GetCache(), l.Collectors, l.Limiter()
+	return logr.Discard(), m, m.GetClient(), l.Contained.Config, m, m.GetCache(), l.Collectors, l.Limiter(nil)
 }
 
 // begin starts a hub in a bubble. Its API server accepts all.

@@ -3,7 +3,6 @@
 package telemetry
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -23,6 +22,7 @@ type vectors struct {
 	partFailures  *prometheus.CounterVec
 	deletes       *remoteCounters // of objects, by evidence
 	deletesHeld   *remoteCounters
+	zombies       *prometheus.GaugeVec // after the end of a remote, too
 }
 
 func newVectors() vectors {
@@ -59,40 +59,43 @@ func newVectors() vectors {
 			ModuleLabel, "evidence"),
 		deletesHeld: counter("deletes_held_total", "Deletes of modules that were refused, by reason.",
 			ModuleLabel, "reason"),
+		zombies: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "clusterfx_app_zombies",
+			Help: "Apps of a remote that were fenced and do not end: goroutines of a module that ignore their context.",
+		}, []string{ClusterLabel}),
 	}
 }
 
 func (v *vectors) all() []prometheus.Collector {
 	return []prometheus.Collector{
 		v.panics, v.partFailures, v.probes, v.probeFailures, v.starts, v.failures, v.requests, v.throttled, v.reconciles, v.durations,
-		v.deletes, v.deletesHeld,
+		v.deletes, v.deletesHeld, v.zombies,
 	}
 }
 
 func (v *vectors) forget(cluster string) {
-	for _, counters := range []*remoteCounters{v.panics, v.probeFailures, v.failures, v.requests, v.throttled, v.reconciles, v.deletes, v.deletesHeld} {
-		counters.forget(cluster)
+	for _, vector := range v.all() {
+		if counters, ok := vector.(*remoteCounters); ok {
+			counters.forget(cluster)
+		}
 	}
 }
 
 // gauges are computed when they are collected.
 type gauges struct {
-	objects, bytes, stale, zombieApps *prometheus.Desc
+	objects, bytes, stale *prometheus.Desc
 }
 
 func newGauges() gauges {
+	desc := func(name, help string) *prometheus.Desc {
+		return prometheus.NewDesc("clusterfx_"+name, help, []string{ClusterLabel, "kind"}, nil)
+	}
 	return gauges{
-		objects: prometheus.NewDesc("clusterfx_cache_objects",
-			"Objects in the cache of a remote's app; without a cluster, in the caches of hub parts.", []string{ClusterLabel, "kind"}, nil),
-		bytes: prometheus.NewDesc("clusterfx_cache_bytes",
-			"Memory that the objects in the cache of a remote's app take up, estimated from a sample of them.",
-			[]string{ClusterLabel, "kind"}, nil),
-		stale: prometheus.NewDesc("clusterfx_informers_stale",
-			"Kinds of objects whose informer in a remote's app has been unable to list and watch for longer than Limits.StaleAfter (default 30 s); no series for others.",
-			[]string{ClusterLabel, "kind"}, nil),
-		zombieApps: prometheus.NewDesc("clusterfx_app_zombies",
-			"Apps of a remote that were fenced and do not end: goroutines of a module that ignore their context.",
-			[]string{ClusterLabel}, nil),
+		objects: desc("cache_objects", "Objects in the cache of a remote's app; without a cluster, in the caches of hub parts."),
+		bytes: desc("cache_bytes",
+			"Memory that the objects in the cache of a remote's app take up, estimated from a sample of them."),
+		stale: desc("informers_stale",
+			"Kinds of objects whose informer in a remote's app has been unable to list and watch for longer than Limits.StaleAfter (default 30 s); no series for others."),
 	}
 }
 
@@ -103,7 +106,7 @@ func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
 	for _, vector := range m.all() {
 		vector.Describe(to)
 	}
-	for _, gauge := range []*prometheus.Desc{m.objects, m.bytes, m.zombieApps, m.stale} {
+	for _, gauge := range []*prometheus.Desc{m.objects, m.bytes, m.stale} {
 		to <- gauge
 	}
 }
@@ -114,41 +117,34 @@ func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 		vector.Collect(to)
 	}
 	m.mu.Lock()
-	caches, zombies := slices.Clone(m.caches), maps.Clone(m.zombies)
+	caches := slices.Clone(m.caches)
 	m.mu.Unlock()
 	gauge := func(desc *prometheus.Desc, value int64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(value), labels...)
-	}
-	byCluster := map[string]int{}
-	for cluster, n := range zombies {
-		byCluster[m.label(cluster)] += n
-	}
-	for cluster, n := range byCluster {
-		gauge(m.zombieApps, int64(n), cluster)
 	}
 	held, stale := m.sum(caches)
 	for s, n := range stale {
 		gauge(m.stale, n, s.cluster, s.kind)
 	}
 	for s, sum := range held {
-		gauge(m.objects, sum.Objects, s.cluster, s.kind)
-		gauge(m.bytes, sum.Bytes, s.cluster, s.kind)
+		gauge(m.objects, sum.objects, s.cluster, s.kind)
+		gauge(m.bytes, sum.bytes, s.cluster, s.kind)
 	}
 }
 
 type series struct{ cluster, kind string }
 
+type amount struct{ objects, bytes int64 }
+
 // sum adds up caches that share a series: those of hub parts, of an app and its replacement, or of all remotes.
-func (m *Metrics) sum(caches []*cacheOf) (held map[series]Held, stale map[series]int64) {
-	held, stale = map[series]Held{}, map[series]int64{}
+func (m *Metrics) sum(caches []*cacheOf) (held map[series]amount, stale map[series]int64) {
+	held, stale = map[series]amount{}, map[series]int64{}
 	for _, c := range caches {
-		for _, h := range c.Held() {
-			s := series{m.label(c.cluster), h.Kind}
-			held[s] = Held{h.Kind, held[s].Objects + h.Objects, held[s].Bytes + h.Bytes}
-		}
-		for _, kind := range c.Stale() {
-			stale[series{m.label(c.cluster), kind}]++
-		}
+		cluster := m.label(c.cluster)
+		c.figures(func(kind string, objects, bytes int64) {
+			s := series{cluster, kind}
+			held[s] = amount{held[s].objects + objects, held[s].bytes + bytes}
+		}, func(kind string) { stale[series{cluster, kind}]++ })
 	}
 	return held, stale
 }

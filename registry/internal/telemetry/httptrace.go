@@ -4,7 +4,6 @@ package telemetry
 
 import (
 	"context"
-	"io"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -57,7 +56,7 @@ func (s *requestTracer) send(r *http.Request, send func(*http.Request) (*http.Re
 		span.End()
 		return response, nil
 	}
-	response.Body = &spanBody{response.Body, span}
+	response.Body = transport.OnClose(response.Body, func() { span.End() })
 	return response, nil
 }
 
@@ -80,17 +79,6 @@ func (s *requestTracer) start(r *http.Request) (context.Context, trace.Span) {
 	}
 	return s.tracer.Start(r.Context(), r.Method+" "+resource,
 		trace.WithAttributes(attributes...), trace.WithSpanKind(trace.SpanKindClient))
-}
-
-type spanBody struct {
-	io.ReadCloser
-	span trace.Span
-}
-
-// Close may be called again.
-func (b *spanBody) Close() error {
-	defer b.span.End()
-	return b.ReadCloser.Close()
 }
 
 const (

@@ -27,33 +27,23 @@ type Metrics struct {
 	gauges
 	aggregate bool // one series for all remotes
 
-	mu      sync.Mutex     // protects the fields below
-	caches  []*cacheOf     // of the apps that have not ended
-	zombies map[string]int // by remote, without remotes that have none
+	mu     sync.Mutex // protects the field
+	caches []*cacheOf // of the apps that have not ended
 }
 
-// Cache reports the content of an app's cache.
-type Cache struct {
-	// Held is by kind; Stale returns kinds with a stale informer.
-	Held  func() []Held
-	Stale func() []string
-}
-
-// Held is how many objects of a kind a cache holds, and their memory.
-type Held struct {
-	Kind           string
-	Objects, Bytes int64
-}
+// Figures reports the content of an app's cache: how many objects of a kind it holds, and their memory, and kinds with a stale
+// informer.
+type Figures func(held func(kind string, objects, bytes int64), stale func(kind string))
 
 type cacheOf struct {
 	cluster string
-	Cache
+	figures Figures
 }
 
 // NewMetrics registers the metrics, or returns those of an earlier registry of the process. With aggregate, all remotes
 // share one series.
 func NewMetrics(r prometheus.Registerer, aggregate bool) *Metrics {
-	m := &Metrics{vectors: newVectors(), gauges: newGauges(), aggregate: aggregate, zombies: map[string]int{}}
+	m := &Metrics{vectors: newVectors(), gauges: newGauges(), aggregate: aggregate}
 	var registered prometheus.AlreadyRegisteredError
 	if errors.As(r.Register(m), &registered) {
 		if earlier, ok := registered.ExistingCollector.(*Metrics); ok {
@@ -130,8 +120,8 @@ func (m *Metrics) Traffic(cluster string) *transport.Traffic {
 }
 
 // FollowCache reports the content of the cache of an app until ctx ends.
-func (m *Metrics) FollowCache(ctx context.Context, cluster string, c Cache) {
-	followed := &cacheOf{cluster, c}
+func (m *Metrics) FollowCache(ctx context.Context, cluster string, f Figures) {
+	followed := &cacheOf{cluster, f}
 	m.mu.Lock()
 	m.caches = append(m.caches, followed)
 	m.mu.Unlock()
@@ -144,11 +134,7 @@ func (m *Metrics) FollowCache(ctx context.Context, cluster string, c Cache) {
 
 // AddZombies changes the number of the apps of a remote that were stopped and do not end.
 func (m *Metrics) AddZombies(cluster string, n int) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.zombies[cluster] += n; m.zombies[cluster] == 0 {
-		delete(m.zombies, cluster)
-	}
+	m.zombies.WithLabelValues(m.label(cluster)).Add(float64(n))
 }
 
 // Forget deletes the series of a remote that the registry no longer has.

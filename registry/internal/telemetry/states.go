@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/clusterfx/clusterfx/registry/deletes"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -24,26 +25,14 @@ type States struct {
 // StatesOptions say of what. No function may wait for a remote.
 type StatesOptions struct {
 	Remotes    func() []state.Status
-	HubParts   func() []HubPart
-	Holds      func() []HeldDeletes
+	HubParts   func() []state.HubPartStatus
+	Holds      func() []deletes.Hold
 	StartSlots func() map[string]int
 	// Aggregate means that no series names a remote.
 	Aggregate bool
 }
 
-// HeldDeletes is a hold of the deletes of a module.
-type HeldDeletes struct{ Cluster, Module, Resource string }
-
-// AllClusters is the Cluster of a Hold that is in force in all of them.
-const AllClusters = "*"
-
 var _ prometheus.Collector = (*States)(nil)
-
-// HubPart is the state of a hub part, with its zombies.
-type HubPart struct {
-	Module, State string
-	Zombies       int
-}
 
 // NewStates returns a collector.
 func NewStates(o StatesOptions) *States {
@@ -127,18 +116,23 @@ func (s *States) Collect(to chan<- prometheus.Metric) {
 	for key, n := range modules {
 		gauge(s.modules, n, key[0], key[1])
 	}
-	for hold, n := range s.countHolds() {
-		gauge(s.holds, n, hold.Cluster, hold.Module, hold.Resource)
+	for labels, n := range s.countHolds() {
+		gauge(s.holds, n, labels[:]...)
 	}
 }
 
-func (s *States) countHolds() map[HeldDeletes]int {
-	all := map[HeldDeletes]int{}
+// countHolds is by the labels. A hold of all clusters has the cluster *.
+func (s *States) countHolds() map[[3]string]int {
+	all := map[[3]string]int{}
 	for _, h := range s.Holds() {
-		if s.Aggregate && h.Cluster != AllClusters {
-			h.Cluster = ""
+		cluster := h.Cluster
+		switch {
+		case h.Fleet:
+			cluster = "*"
+		case s.Aggregate:
+			cluster = ""
 		}
-		all[h]++
+		all[[3]string{cluster, h.Module, h.Resource.String()}]++
 	}
 	return all
 }

@@ -68,6 +68,14 @@ func Fail(span trace.Span, reason string) {
 	span.SetAttributes(attribute.String("error.type", reason))
 }
 
+// End ends a span, and records the reason of the error.
+func End(span trace.Span, err error, reason func(error) string) {
+	if err != nil && span.IsRecording() {
+		Fail(span, reason(err))
+	}
+	span.End()
+}
+
 // FailRequest is Fail for a request.
 func (t *Tracer) FailRequest(span trace.Span, err error) {
 	if t != nil {

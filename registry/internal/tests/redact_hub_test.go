@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/internal/logsink"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
@@ -26,21 +27,20 @@ func TestHub_WhileItIsRead(t *testing.T) {
 		must(t, err)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		must(os.WriteFile(file, []byte("tOk9zQ7xWv4kJ2pL8mN3rT6y"), 0o600))
-		h := logsink.NewHubCredential(&rest.Config{BearerTokenFile: file}, &kubeconfig.Redactor{})
-		first := h.Credential()
+		const token = "tOk9zQ7xWv4kJ2pL8mN3rT6y"
+		must(os.WriteFile(file, []byte(token), 0o600))
+		secrets := &kubeconfig.Redactor{}
+		logsink.FollowHub(&rest.Config{BearerTokenFile: file}, secrets)
 		<-time.After(30 * time.Second)
 		must(errors.Join(os.Remove(file), syscall.Mkfifo(file, 0o600)))
 		read := make(chan struct{})
 		go func() {
 			defer close(read)
-			h.Credential()
+			secrets.Redact(token)
 		}()
 		pipe, err := os.OpenFile(file, os.O_WRONLY, 0) // returns when the goroutine has opened it
 		must(err)
-		if got := h.Credential(); got != first {
-			t.Errorf("got %v, want the credential that is known", got)
-		}
+		testkit.Equal(t, secrets.Redact(token), "[redacted]", "the known credential")
 		must(pipe.Close())
 		<-read
 	})

@@ -10,7 +10,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/clusterfx/clusterfx/registry/deletes"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -20,13 +22,15 @@ func TestStates(t *testing.T) {
 	t.Parallel()
 	var remotes []state.Status
 	list := func() []state.Status { return remotes }
-	parts := func() []telemetry.HubPart { return []telemetry.HubPart{{Module: "dns", State: "Degraded", Zombies: 2}} }
-	held := []telemetry.HeldDeletes{
-		{Cluster: "edge", Module: "dns", Resource: "configmaps"},
-		{Cluster: telemetry.AllClusters, Module: "dns", Resource: "secrets"},
-		{Cluster: "core", Module: "dns", Resource: "configmaps"},
+	parts := func() []state.HubPartStatus {
+		return []state.HubPartStatus{{Module: "dns", State: "Degraded", Zombies: 2}}
 	}
-	o := telemetry.StatesOptions{Remotes: list, HubParts: parts, Holds: func() []telemetry.HeldDeletes { return held }, StartSlots: func() map[string]int { return map[string]int{"apps": 16} }}
+	configMaps, secrets := schema.GroupResource{Resource: "configmaps"}, schema.GroupResource{Resource: "secrets"}
+	held := []deletes.Hold{
+		{Cluster: "edge", Module: "dns", Resource: configMaps}, {Cluster: "edge", Fleet: true, Module: "dns", Resource: secrets},
+		{Cluster: "core", Module: "dns", Resource: configMaps},
+	}
+	o := telemetry.StatesOptions{Remotes: list, HubParts: parts, Holds: func() []deletes.Hold { return held }, StartSlots: func() map[string]int { return map[string]int{"apps": 16} }}
 	at := prometheus.NewPedanticRegistry()
 	for range 2 {
 		must(t, telemetry.NewStates(o).Register(at))

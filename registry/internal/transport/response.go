@@ -111,7 +111,8 @@ type boundBody struct {
 	over   atomic.Bool // silent has ended it
 	// observer is of a watch, or nil.
 	observer  WatchObserver
-	bookmarks int // that the watch has brought, counted up to two
+	bookmarks int  // that the watch has brought, counted up to two
+	lists     bool // the watch begins with a list, which may not have ended
 }
 
 // MaxSilence is how long a watch may be silent. An API server sends a bookmark about once a minute if allowed; after
@@ -124,8 +125,8 @@ func (c *Chain) boundBody(r *http.Request, response *http.Response, kind request
 		ReadCloser: response.Body, ctx: r.Context(), cancel: cancel, intake: c.Meter, began: time.Now(),
 		meter: c.Meter.Meter(MediaType(response), kind == kindStream), left: c.maxBodyOf(response, kind),
 	}
-	isList := kind == kindList || kind == kindStream && isTrue(r.URL.Query().Get("sendInitialEvents"))
-	if isList && response.StatusCode == http.StatusOK {
+	b.lists = kind == kindStream && isTrue(r.URL.Query().Get("sendInitialEvents"))
+	if (kind == kindList || b.lists) && response.StatusCode == http.StatusOK {
 		b.heard = c.Heard
 	}
 	if kind == kindStream && isTrue(r.URL.Query().Get("allowWatchBookmarks")) {
@@ -145,9 +146,12 @@ func (c *Chain) boundBody(r *http.Request, response *http.Response, kind request
 // enoughBookmarks prove that they come while nothing else happens.
 const enoughBookmarks = 2
 
-// noteBookmarks: a single bookmark may mark the end of the initial objects. One that is cut in two is missed; others
-// follow.
-func (b *boundBody) noteBookmarks(p []byte) {
+// note: a single bookmark may mark the end of the initial objects. What is cut in two is missed; others follow.
+func (b *boundBody) note(p []byte) {
+	const addedJSON, addedProtobuf = `"type":"ADDED"`, "\n\x05ADDED"
+	if b.lists && (bytes.Contains(p, []byte(addedJSON)) || bytes.Contains(p, []byte(addedProtobuf))) {
+		b.lists = b.observer.Added()
+	}
 	if b.bookmarks >= enoughBookmarks {
 		return
 	}
@@ -187,7 +191,7 @@ func (b *boundBody) read(p []byte) (int, error) {
 	if b.silent != nil && n > 0 {
 		b.silent.Reset(MaxSilence)
 		b.observer.Received()
-		b.noteBookmarks(p[:n])
+		b.note(p[:n])
 	}
 	cost := int64(n) * meter.ReadingCost
 	if b.meter != nil {
@@ -216,5 +220,18 @@ func (b *boundBody) Close() error {
 	if b.silent != nil {
 		b.silent.Stop()
 	}
+	return b.ReadCloser.Close()
+}
+
+// OnClose returns a body that calls end when it is closed, also again.
+func OnClose(body io.ReadCloser, end func()) io.ReadCloser { return &closing{body, end} }
+
+type closing struct {
+	io.ReadCloser
+	end func()
+}
+
+func (b *closing) Close() error {
+	defer b.end()
 	return b.ReadCloser.Close()
 }

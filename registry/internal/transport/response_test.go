@@ -356,3 +356,43 @@ func TestChain_HearsLists(t *testing.T) {
 		})
 	}
 }
+
+// countingObserver wants two added objects.
+type countingObserver struct {
+	noObserver
+	added int
+}
+
+func (o *countingObserver) Added() (more bool) {
+	o.added++
+	return o.added < 2
+}
+
+// The observer of a watch that begins with a list hears of added objects until it wants no more.
+func TestChain_Added(t *testing.T) {
+	t.Parallel()
+	for query, want := range map[string]int{"&sendInitialEvents=true": 2, "": 0} {
+		for form, event := range map[string]string{
+			runtime.ContentTypeJSON:     `{"type":"ADDED","object":{}}`,
+			runtime.ContentTypeProtobuf: "\x00\x00\x00\x09\n\x05ADDED\x12\x00",
+		} {
+			one := func() io.Reader { return strings.NewReader(event) }
+			base := roundTrip(func(*http.Request) (*http.Response, error) {
+				return &http.Response{
+					StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {form}}, Body: io.NopCloser(io.MultiReader(one(), one(), one())),
+				}, nil
+			})
+			observer := &countingObserver{}
+			r, err := http.NewRequestWithContext(WithObserver(t.Context(), observer), http.MethodGet,
+				"https://remote/api/v1/pods?watch=true&allowWatchBookmarks=true"+query, nil)
+			must(t, err)
+			response, err := (&Chain{
+				Base: base, Fence: t.Context(), Timeout: time.Minute, Meter: meter.NewLimiter(meter.NewSchemas(nil), 1<<20),
+			}).RoundTrip(r)
+			must(t, err)
+			_, err = io.Copy(io.Discard, response.Body)
+			must(t, errors.Join(err, response.Body.Close()))
+			testkit.Equal(t, observer.added, want, form+query)
+		}
+	}
+}

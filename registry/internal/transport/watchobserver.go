@@ -12,6 +12,8 @@ import (
 type WatchObserver interface {
 	// Received is called when bytes have arrived.
 	Received()
+	// Added is called when an object may have arrived of the list at the beginning of a watch, until it returns false.
+	Added() (more bool)
 	// AwaitsBookmarks reports whether SendsBookmarks is wanted. It is called once for each watch.
 	AwaitsBookmarks() bool
 	// SendsBookmarks: the API server sends bookmarks of the kind, so that silence means that something is wrong.
@@ -40,6 +42,7 @@ func ObserverOf(ctx context.Context) WatchObserver {
 type noObserver struct{}
 
 func (noObserver) Received()               {}
+func (noObserver) Added() bool             { return false }
 func (noObserver) AwaitsBookmarks() bool   { return false }
 func (noObserver) SendsBookmarks()         {}
 func (noObserver) Silent()                 {}
