@@ -52,7 +52,6 @@ type Hub struct {
 	mu       sync.Mutex // for operations on the maps below, never over the network
 	sessions map[string]*session
 	gone     map[string]time.Time
-	closed   bool
 }
 
 // State says when and how the agent of a remote is connected.
@@ -82,9 +81,8 @@ func NewHub(ctx context.Context, o HubOptions) *Hub {
 // Close ends all connections and waits for their goroutines.
 func (h *Hub) Close() {
 	h.mu.Lock()
-	h.closed = true
-	h.mu.Unlock()
 	h.end()
+	h.mu.Unlock()
 	h.work.Wait()
 }
 
@@ -92,10 +90,11 @@ func (h *Hub) Close() {
 func (h *Hub) begins() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.closed {
+	isOpen := h.life.Err() == nil
+	if isOpen {
 		h.work.Add(1)
 	}
-	return !h.closed
+	return isOpen
 }
 
 // State returns the state of a remote's agent.
@@ -234,7 +233,7 @@ func (h *Hub) add(ctx context.Context, s *session) error {
 		before.close()
 	}
 	defer h.mu.Unlock()
-	if h.closed {
+	if h.life.Err() != nil {
 		return net.ErrClosed
 	}
 	h.sessions[s.remote] = s

@@ -57,6 +57,7 @@ func (v *flagValue) UnmarshalJSON(data []byte) error {
 
 var errFlagValue = errors.New("use a text, a number, true, false, or a list of texts")
 
+// configurationFile has no path if there is none.
 type configurationFile struct {
 	configuration
 	path string
@@ -124,6 +125,9 @@ var aboutFlag = regexp.MustCompile(`^--([a-z-]+)`)
 // report joins the problems of the file with those in an error about the values of flags and the configuration of modules, each with
 // the path of the file unless it is about a flag of the command line. A flag that did not accept its value is reported once.
 func (c *configurationFile) report(err error) error {
+	if c.path == "" {
+		return err
+	}
 	var all []error
 	for _, one := range leaves(errors.Join(c.problems...)) {
 		all = append(all, fmt.Errorf("%s: %w", c.path, one))

@@ -39,8 +39,7 @@ type Flags struct {
 	log                 logging.Options
 	file                string
 	set                 *pflag.FlagSet
-	// configuration may be nil.
-	configuration *configurationFile
+	configuration       configurationFile
 }
 
 // Bind adds the flags of a hub with these modules to a set.
@@ -221,30 +220,22 @@ func (f *Flags) parseFile(text []byte) error {
 		return err
 	}
 	c.setFlags(f.set)
-	f.configuration, f.Options.Registry.ModuleConfigs = c, c.Modules
+	f.configuration, f.Options.Registry.ModuleConfigs = *c, c.Modules
 	return nil
 }
 
 // Overridden returns the flags in the configuration file that the command line has, too.
 func (f *Flags) Overridden() []string {
-	if f.configuration == nil {
-		return nil
-	}
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(f.configuration.Flags)), func(name string) bool { return !f.set.Changed(name) })
 }
 
 // Report returns an error about the values of flags, with the path of the configuration file where they are from it.
-func (f *Flags) Report(err error) error {
-	if f.configuration == nil {
-		return err
-	}
-	return f.configuration.report(err)
-}
+func (f *Flags) Report(err error) error { return f.configuration.report(err) }
 
 // check also checks everything in the file.
 func (f *Flags) check() error {
 	err := f.validate()
-	if f.configuration != nil {
+	if f.configuration.path != "" {
 		ofModules := process.ValidateModules(f.Options.Modules, f.Options.Registry.ModuleConfigs)
 		if all := leaves(errors.Unwrap(ofModules)); len(all) > 0 {
 			ofModules = errors.Join(all...) // each names its module
@@ -272,9 +263,7 @@ func Parse(args []string, modules []registry.Module) (*Flags, error) {
 func (f *Flags) Value(name string) string { return f.set.Lookup(name).Value.String() }
 
 // InFile reports whether the configuration file has a valid value for a flag.
-func (f *Flags) InFile(name string) bool {
-	return f.configuration != nil && f.configuration.flags[name]
-}
+func (f *Flags) InFile(name string) bool { return f.configuration.flags[name] }
 
 // File returns the path of the configuration file.
 func (f *Flags) File() string { return f.file }
