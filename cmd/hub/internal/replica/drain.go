@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -43,7 +44,7 @@ func (d Drain) Set(ctx context.Context, drained bool) (held int, err error) {
 		return 0, err
 	}
 	if pods := s.Pods(); drained && !pods.Has(d.Pod) {
-		return 0, errors.Join(fmt.Errorf("%s: no Pod of this name has a Lease; there are %s", d.Pod, strings.Join(pods.UnsortedList(), ", ")), err)
+		return 0, errors.Join(fmt.Errorf("%s: no Pod of this name has a Lease; there are %s", d.Pod, strings.Join(sets.List(pods), ", ")), err)
 	}
 	value := "null"
 	if drained {

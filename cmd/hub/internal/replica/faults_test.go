@@ -10,7 +10,9 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/shards"
 	"github.com/clusterfx/clusterfx/e2e/fault"
@@ -253,6 +255,36 @@ func TestReplica_DamagedRecord(t *testing.T) {
 	}
 	must(t, a.end())
 	w.expectReleased()
+}
+
+// The response to a write that arrives after the event of a later damage, or deletion, does not hide it.
+func TestLife_LateResponse(t *testing.T) {
+	t.Parallel()
+	for what, see := range map[string]func(*life, *coordinationv1.Lease){
+		"damaged": func(l *life, record *coordinationv1.Lease) {
+			record.Annotations[annotationCount] = "7"
+			l.see(record)
+		},
+		"deleted":              func(l *life, record *coordinationv1.Lease) { must(t, (&feed{life: l}).Delete(record)) },
+		"missing in the list":  func(l *life, _ *coordinationv1.Lease) { l.seeMissing(recordName(1), "3") },
+		"of an earlier holder": func(l *life, record *coordinationv1.Lease) { setRecord(record, 1, shards.Record{}); l.see(record) },
+	} {
+		r, err := New(Options{Config: &rest.Config{}, Namespace: "hub", Pod: "a", Count: 1, Runner: &process{}})
+		must(t, err)
+		l := newLife(r)
+		l.machine.Renewed(shards.Lease{Held: true}, present())
+		record := func(version string) *coordinationv1.Lease {
+			made := newRecord(1, 1, shards.Record{Holder: l.me, Epoch: 1})
+			made.ResourceVersion = version
+			return made
+		}
+		l.see(record("1"))
+		see(l, record("3"))
+		l.see(record("2"))
+		if actions := l.machine.Decide(present()); len(actions) != 1 || actions[0].Kind != shards.Repair {
+			t.Errorf("a record is %s: the holder does %+v, want a repair", what, actions)
+		}
+	}
 }
 
 // Finalizers, labels and annotations of others stay in a record that changes its holder.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/sync/semaphore"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
@@ -31,10 +32,10 @@ type life struct {
 	me      string // the incarnation, and the name of its Lease
 	log     logr.Logger
 
-	running sync.WaitGroup // all goroutines of this life
-	kicked  chan struct{}  // requests a round
-	hurried chan struct{}  // requests a renewal
-	slots   chan struct{}  // limits the requests of actions
+	running sync.WaitGroup      // all goroutines of this life
+	kicked  chan struct{}       // requests a round
+	hurried chan struct{}       // requests a renewal
+	slots   *semaphore.Weighted // limits the requests of actions
 
 	mu       sync.RWMutex // gates hold it for reading, everything else for writing
 	machine  *shards.Machine
@@ -56,10 +57,10 @@ func newLife(r *Replica) *life {
 	me := shards.Incarnation(r.options.Pod, string(uuid.NewUUID())[lastGroup:])
 	return &life{
 		options: r.options, store: r.store, me: me, log: r.options.Log.WithValues("lease", me),
-		kicked: make(chan struct{}, 1), hurried: make(chan struct{}, 1), slots: make(chan struct{}, atOnce),
+		kicked: make(chan struct{}, 1), hurried: make(chan struct{}, 1), slots: semaphore.NewWeighted(atOnce),
 		machine: shards.New(me, r.options.Count, r.options.Timing), apps: make([]apps, r.options.Count+1),
 		busy: map[string]bool{},
-		view: view{leases: map[string]*coordinationv1.Lease{}, records: make([]*coordinationv1.Lease, r.options.Count+1)},
+		view: view{leases: map[string]*coordinationv1.Lease{}, records: make([]*coordinationv1.Lease, r.options.Count+1), versions: make([]string, r.options.Count+1)},
 	}
 }
 
@@ -165,7 +166,11 @@ func (l *life) begin(ctx context.Context, key string, task func(context.Context)
 	l.running.Go(func() {
 		defer signal(l.kicked)
 		defer l.free(key)
-		err := l.withSlot(ctx, task)
+		err := l.slots.Acquire(ctx, 1)
+		if err == nil {
+			err = task(ctx)
+			l.slots.Release(1)
+		}
 		if err == nil || ctx.Err() != nil {
 			return
 		}
@@ -180,16 +185,6 @@ func (l *life) free(key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.busy, key)
-}
-
-func (l *life) withSlot(ctx context.Context, task func(context.Context) error) error {
-	select {
-	case l.slots <- struct{}{}:
-		defer func() { <-l.slots }()
-		return task(ctx)
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 func present() shards.Instant {

@@ -175,9 +175,6 @@ func decodeLease(l *coordinationv1.Lease) (shards.Lease, error) {
 
 // labelsOf returns none if they cannot be decoded.
 func labelsOf(l *coordinationv1.Lease) map[string]string {
-	if l == nil || l.Annotations[annotationLabels] == "" {
-		return nil
-	}
 	decoded, err := labels.ConvertSelectorToLabelsMap(l.Annotations[annotationLabels])
 	if err != nil {
 		return nil

@@ -40,10 +40,8 @@ func TestReplica_Pins(t *testing.T) {
 	pins.Store(&pinned)
 	eventually(t, "the replica with the labels holds the pinned shards", func() bool { return b.holdsAll(pinned) })
 	w.expectShared(a, b, c)
-	for _, m := range w.survey().Members {
-		if want := map[bool]string{true: "north", false: "south"}[shards.PodOf(m.Name) == "b"]; !cmp.Equal(m.Labels, map[string]string{"place": want}) {
-			t.Errorf("the survey has %s with the labels %v", m.Name, m.Labels)
-		}
+	if lease := w.leaseOf("b"); !cmp.Equal(labelsOf(&lease), north) {
+		t.Errorf("the Lease of b has the labels %v", labelsOf(&lease))
 	}
 	must(t, b.end())
 	eventually(t, "the others hold all shards", func() bool { return a.held()+c.held() == fewShards })

@@ -105,9 +105,6 @@ func withDefaults(o Options) Options {
 	if o.Pins == nil {
 		o.Pins = func() shards.Pins { return nil }
 	}
-	if o.Log.GetSink() == nil {
-		o.Log = logr.Discard()
-	}
 	o.Log = o.Log.WithValues("replica", o.Pod)
 	return o
 }

@@ -3,7 +3,6 @@
 package replica
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,14 +25,13 @@ var ErrNoReplicas = errors.New("no replica of a hub has run here")
 // Survey is what the objects say, for people. They are read one after the other: a change in between shows in one only.
 type Survey struct {
 	Holders []string // Holders has the Lease of the holder of each shard; empty for none, or a missing record.
-	Members []Member // Members have a Lease, sorted by name.
+	Members []Member // Members have a Lease.
 }
 
 // Member is a Lease of a replica.
 type Member struct {
 	Name     string
 	Lease    shards.Lease
-	Labels   map[string]string
 	Drained  bool // Drained: an administrator wants its Pod to have no shards.
 	Duration time.Duration
 }
@@ -85,13 +83,12 @@ func (s *Survey) add(leases []coordinationv1.Lease, drained map[string]bool) err
 			s.Members = append(s.Members, memberOf(l, drained))
 		}
 	}
-	slices.SortFunc(s.Members, func(x, y Member) int { return cmp.Compare(x.Name, y.Name) })
 	return errors.Join(problems...)
 }
 
 func memberOf(l *coordinationv1.Lease, drained map[string]bool) Member {
 	decoded, _ := decodeLease(l) // It fails for another label only.
-	m := Member{Name: l.Name, Lease: decoded, Labels: labelsOf(l), Drained: drained[shards.PodOf(l.Name)], Duration: DefaultDuration}
+	m := Member{Name: l.Name, Lease: decoded, Drained: drained[shards.PodOf(l.Name)], Duration: DefaultDuration}
 	if l.Spec.LeaseDurationSeconds != nil {
 		m.Duration = time.Duration(*l.Spec.LeaseDurationSeconds) * time.Second
 	}

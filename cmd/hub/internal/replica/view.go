@@ -16,12 +16,14 @@ type view struct {
 	own        *coordinationv1.Lease
 	leases     map[string]*coordinationv1.Lease // of other replicas
 	records    []*coordinationv1.Lease          // in the versions that the Machine has
+	versions   []string                         // of each record, as it was seen last, also if it was damaged or missing then
 	assignment assignment
 	hasLeases  bool // the watch of Leases has delivered its first list
 	hasWishes  bool // the watch of ConfigMaps has, too
 }
 
-// isOlder: an event may arrive after the response to a later write. Only efficiency depends on it: incomparable is not older.
+// isOlder: an event may arrive after the response to a later write, and a response after the event of a later damage. No safety
+// depends on it: incomparable is not older.
 func isOlder(version, than string) bool {
 	order, err := resourceversion.CompareResourceVersion(version, than)
 	return err == nil && order < 0
@@ -45,16 +47,17 @@ func (l *life) seeRecord(lease *coordinationv1.Lease) {
 	shard, r, err := decodeRecord(lease, l.options.Count)
 	if err != nil {
 		l.log.Error(err, "Ignored a record that cannot be decoded; its holder writes it again", "object", lease.Name)
-		l.seeMissing(lease.Name)
+		l.seeMissing(lease.Name, lease.ResourceVersion)
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch known := l.machine.Record(shard); {
-	case isOlder(r.Version, known.Version):
-	case r.Epoch < known.Epoch:
+	if isOlder(r.Version, l.view.versions[shard]) {
+		return
+	}
+	if l.view.versions[shard] = r.Version; r.Epoch < l.machine.Record(shard).Epoch {
 		l.machine.Damaged(shard)
-	default:
+	} else {
 		l.machine.SeeRecord(shard, r)
 	}
 	if l.machine.Record(shard) == r {
@@ -62,8 +65,8 @@ func (l *life) seeRecord(lease *coordinationv1.Lease) {
 	}
 }
 
-// seeMissing: an object is missing, or not what it should be.
-func (l *life) seeMissing(name string) {
+// seeMissing: in a version, an object is missing, or not what it should be.
+func (l *life) seeMissing(name, version string) {
 	number, isRecord := strings.CutPrefix(name, recordPrefix+"-")
 	switch shard, err := strconv.Atoi(number); {
 	case name == assignmentName:
@@ -73,7 +76,10 @@ func (l *life) seeMissing(name string) {
 	case err == nil && shard >= 0 && shard <= l.options.Count:
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.machine.Damaged(shard)
+		if !isOlder(version, l.view.versions[shard]) {
+			l.view.versions[shard] = version
+			l.machine.Damaged(shard)
+		}
 	}
 }
 
@@ -85,7 +91,7 @@ func (l *life) seeDeleted(lease *coordinationv1.Lease) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if known := l.machine.Record(shard); !isOlder(r.Version, known.Version) && r.Epoch >= known.Epoch {
+	if !isOlder(r.Version, l.view.versions[shard]) && r.Epoch >= l.machine.Record(shard).Epoch {
 		l.machine.Deleted(shard, r)
 		l.view.records[shard] = lease
 	}

@@ -87,14 +87,17 @@ func (f *feed) Update(object any) error { return f.Add(object) }
 
 func (f *feed) Delete(object any) error {
 	defer signal(f.kicked)
-	f.seeMissing(nameOf(object))
-	if lease, isLease := object.(*coordinationv1.Lease); isLease {
-		f.seeDeleted(lease)
+	switch o := object.(type) {
+	case *coordinationv1.Lease:
+		f.seeMissing(o.Name, o.ResourceVersion)
+		f.seeDeleted(o)
+	case *corev1.ConfigMap:
+		f.seeMissing(o.Name, o.ResourceVersion)
 	}
 	return nil
 }
 
-func (f *feed) Replace(objects []any, _ string) error {
+func (f *feed) Replace(objects []any, version string) error {
 	defer signal(f.kicked)
 	missing := f.known()
 	for _, object := range objects {
@@ -102,7 +105,7 @@ func (f *feed) Replace(objects []any, _ string) error {
 		f.see(object)
 	}
 	for name := range missing {
-		f.seeMissing(name)
+		f.seeMissing(name, version)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
