@@ -18,7 +18,6 @@ import (
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	hubac "github.com/clusterfx/clusterfx/api/v1alpha1/applyconfiguration/api/v1alpha1"
@@ -54,11 +53,6 @@ type marks struct {
 
 	free map[int]time.Time // since when no replica is known to have a shard
 }
-
-var _ manager.LeaderElectionRunnable = (*marks)(nil)
-
-// NeedLeaderElection is false: each replica may be the assigner.
-func (m *marks) NeedLeaderElection() bool { return false }
 
 // Start has one pass after the other until ctx ends.
 func (m *marks) Start(ctx context.Context) error {

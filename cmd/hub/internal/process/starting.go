@@ -21,8 +21,6 @@ type starting struct {
 	tell    func(remotes int)
 }
 
-func (*starting) NeedLeaderElection() bool { return true }
-
 func (s *starting) Start(ctx context.Context) error {
 	defer s.tell(0)
 	tick := time.NewTicker(startingEvery)
