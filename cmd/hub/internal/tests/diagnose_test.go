@@ -91,7 +91,7 @@ func TestInstallation_CRD(t *testing.T) {
 		gomega.ContainSubstring(string(diagnose.Warning)), gomega.ContainSubstring("cannot report status.version ("), gomega.ContainSubstring("hub install")))
 }
 
-// The Leases of the replicas, and the holders of the shards, say whether a hub works.
+// The Leases of the replicas, and the holders of the shards, say whether a hub works; without a live replica, the report of a hub alone.
 func TestInstallation_Replicas(t *testing.T) {
 	t.Parallel()
 	const live, drained, leaving, over = "live", "drained", "leaving", "over"
@@ -109,6 +109,7 @@ func TestInstallation_Replicas(t *testing.T) {
 		"none is live":               {3, 0, []string{over}, []diagnose.Level{diagnose.Failure}, "no replica is live, and 4 of 4 shards"},
 		"the last replica ends":      {3, 0, []string{leaving, over}, []diagnose.Level{diagnose.OK}, "1 replica is live, and all 4"},
 		"the drain of all: no drain": {3, 0, []string{drained}, []diagnose.Level{diagnose.OK, diagnose.Warning}, "all live replicas are drained"},
+		"alone after replicas":       {3, 4, []string{over}, []diagnose.Level{diagnose.OK}, "hub laptop works alone"},
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
 			t.Parallel()
@@ -116,6 +117,9 @@ func TestInstallation_Replicas(t *testing.T) {
 			lease := func(replica int) string { return fmt.Sprintf("hub-%d-0123456789ab", replica) }
 			if c.shards > 0 {
 				d.create(&corev1.ConfigMap{Data: map[string]string{"shards": fmt.Sprint(c.shards), "protocol": "1", "complete": "true"}}, "clusterfx-sharding", "installation", nil)
+			}
+			if strings.HasPrefix(name, "alone") {
+				d.create(&corev1.ConfigMap{Data: map[string]string{"laptop": "[]"}}, partreport.Name, "", nil)
 			}
 			wish := map[string]string{}
 			for i := range (c.shards + 1) * min(c.shards, 1) {
