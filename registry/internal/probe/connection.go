@@ -38,6 +38,8 @@ type Connection struct {
 	ctx          context.Context //nolint:containedctx // A Connection is a lifetime.
 	cancel       context.CancelFunc
 
+	hurried atomic.Bool // requests were sent beside the identity, since the last failure
+
 	beside Beside                // until the first contact; used by the probe only
 	early  atomic.Pointer[early] // the preflight beside the first contact; nil for none, and once it is taken
 

@@ -7,6 +7,7 @@ import (
 	"context"
 	"net/http/httptrace"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/clusterfx/clusterfx/registry/internal/machine"
@@ -29,10 +30,12 @@ type early struct {
 	found      *machine.PreflightResult // read it after done
 }
 
-// contact requests the identity, and what is beside it: with atOnce as soon as the identity's request has left the hub, or
-// else when the identity is known. So all use one TCP connection with HTTP/2, and a remote that cannot be reached gets one
-// connection and one request.
-func (c *Connection) contact(ctx context.Context, outcome *machine.Probed, atOnce bool, beside ...func(context.Context) error) error {
+// contact requests the identity, and what is beside it: as soon as the identity's request has left the hub on a
+// connection for which hurry is true, or else when the identity is known. So all use one TCP connection with HTTP/2, and
+// a remote that cannot be reached gets one connection and one request.
+func (c *Connection) contact(
+	ctx context.Context, outcome *machine.Probed, hurry func(isNew bool) bool, beside ...func(context.Context) error,
+) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var (
@@ -46,11 +49,15 @@ func (c *Connection) contact(ctx context.Context, outcome *machine.Probed, atOnc
 			others.Go(func() { errs[i] = f(ctx) })
 		}
 	}
-	identifying := c.noting(ctx)
-	if atOnce {
-		identifying = httptrace.WithClientTrace(identifying, &httptrace.ClientTrace{WroteHeaders: func() { once.Do(begin) }})
-	}
-	id, err := c.readIdentity(identifying)
+	var isNew atomic.Bool
+	id, err := c.readIdentity(httptrace.WithClientTrace(c.noting(ctx), &httptrace.ClientTrace{
+		GotConn: func(got httptrace.GotConnInfo) { isNew.Store(!got.Reused) },
+		WroteHeaders: func() {
+			if hurry(isNew.Load()) {
+				once.Do(begin)
+			}
+		},
+	}))
 	if err == nil {
 		outcome.ID, c.identifiedOn = id, c.lastUsed
 		once.Do(begin)
@@ -68,7 +75,7 @@ func (c *Connection) contact(ctx context.Context, outcome *machine.Probed, atOnc
 // meet is the first contact, or one after which the last outcome is forgotten.
 func (c *Connection) meet(ctx context.Context, outcome *machine.Probed) error {
 	ask, settle := c.asking()
-	err := c.contact(ctx, outcome, true, func(context.Context) error { ask(); return nil })
+	err := c.contact(ctx, outcome, func(bool) bool { return true }, func(context.Context) error { ask(); return nil })
 	if err == nil && outcome.ID == "" {
 		err = c.healthy(c.noting(ctx))
 	}

@@ -219,3 +219,37 @@ func TestConnection_BesideAfterAFailure(t *testing.T) {
 	expectNext(t, outcomes, time.Minute, func(o machine.Probed) bool { return o.OK })
 	testkit.Equal(t, len(calls), 0, "calls after the failure")
 }
+
+// After an outage the version is requested beside the first identity that leaves on a new connection, and if that has failed,
+// only when the identity is known: a remote that accepts connections and does not respond gets one request at a time.
+func TestConnection_HurriesOnce(t *testing.T) {
+	t.Parallel()
+	server, outcomes := newAPIServer(t), make(chan machine.Probed, 1000)
+	c := server.connectBeside(t, Pace{Period: 10 * time.Millisecond, Timeout: time.Minute}, Beside{})
+	c.Start(func(o machine.Probed) { outcomes <- o })
+	defer c.Close()
+	expectNext(t, outcomes, time.Minute, func(o machine.Probed) bool { return o.OK })
+	versions := server.count("/version")
+	server.change(func(s *apiServer) {
+		s.known, s.opened = http.StatusServiceUnavailable, func(path string) {
+			if path == identityPath { // The others are beside it, and would be cancelled by an early failure.
+				server.waitFor(t, "/version", versions+1)
+			}
+		}
+	})
+	server.CloseClientConnections()
+	expectNext(t, outcomes, time.Minute, func(o machine.Probed) bool { return !o.OK })
+	for range 3 {
+		server.CloseClientConnections()
+		server.waitFor(t, "/version", versions+1)
+		server.waitFor(t, identityPath, server.count(identityPath)+1)
+	}
+	if got := server.count("/version") - versions; got != 1 {
+		t.Errorf("got %d requests for the version in the outage, want 1", got)
+	}
+	server.change(func(s *apiServer) { s.known = http.StatusOK })
+	expectNext(t, outcomes, time.Minute, func(o machine.Probed) bool { return o.OK })
+	if got := server.count("/version") - versions; got != 2 {
+		t.Errorf("got %d requests for the version, want another one when the identity is known", got)
+	}
+}

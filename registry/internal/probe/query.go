@@ -41,6 +41,7 @@ func (c *Connection) probe(ctx context.Context, last machine.Probed) (machine.Pr
 		return outcome, err
 	}
 	outcome.OK = true
+	c.hurried.Store(false)
 	return outcome, nil
 }
 
@@ -68,7 +69,9 @@ func (c *Connection) query(ctx context.Context, outcome *machine.Probed, last ma
 		return c.meet(ctx, outcome)
 	}
 	if !last.OK {
-		return c.contact(ctx, outcome, false, c.healthy)
+		// Once in an outage the others are beside the identity, with the first request on a new TCP connection, because
+		// the remote has most likely returned.
+		return c.contact(ctx, outcome, func(isNew bool) bool { return isNew && c.hurried.CompareAndSwap(false, true) }, c.healthy)
 	}
 	var err error
 	if outcome.ID, err = c.readIdentity(noted); err != nil {

@@ -33,11 +33,13 @@ type apiServer struct {
 	known  int           // the status of the identity
 	hang   bool          // nothing is answered
 	before func(string)  // is called with the path before a response; may be nil
+	opened func(string)  // is called instead for the first request on a connection; may be nil
+	seen   map[string]bool
 }
 
 func newAPIServer(tb testing.TB) *apiServer {
 	tb.Helper()
-	s := &apiServer{asked: map[string]int{}, told: make(chan struct{}), status: http.StatusOK, known: http.StatusOK}
+	s := &apiServer{asked: map[string]int{}, seen: map[string]bool{}, told: make(chan struct{}), status: http.StatusOK, known: http.StatusOK}
 	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(s.serve))
 	s.EnableHTTP2, s.Config.ErrorLog = true, log.New(io.Discard, "", 0)
 	s.StartTLS()
@@ -54,6 +56,10 @@ func (s *apiServer) serve(w http.ResponseWriter, r *http.Request) {
 	close(s.told)
 	s.told = make(chan struct{})
 	status, identified, hang, before := s.status, s.known, s.hang, s.before
+	if !s.seen[r.RemoteAddr] && s.opened != nil {
+		before = s.opened
+	}
+	s.seen[r.RemoteAddr] = true
 	s.mu.Unlock()
 	if hang {
 		<-r.Context().Done()
