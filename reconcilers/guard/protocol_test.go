@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/cache"
 	"pgregory.net/rapid"
 
 	"github.com/clusterfx/clusterfx/reconcilers/guard/lock"
@@ -141,7 +142,10 @@ func (r *replica) life(ctx context.Context, n int) {
 	if err != nil {
 		panic(err)
 	}
-	h := &Host[*corev1.ConfigMap]{options: o, holder: l.name, clock: drifting{start: time.Now(), offset: r.offset, speed: r.speed}}
+	h := &Host[*corev1.ConfigMap]{
+		options: o, holder: l.name, clock: drifting{start: time.Now(), offset: r.offset, speed: r.speed},
+		others: cache.NewLRUExpireCache(maxObservations),
+	}
 	for ctx.Err() == nil {
 		l.pause(time.Second)
 		s, err := l.read(ctx)

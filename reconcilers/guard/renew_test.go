@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/cache"
 
 	"github.com/clusterfx/clusterfx/reconcilers/guard/lock"
 )
@@ -56,7 +57,7 @@ func TestRenew_CountsFromWhatWasSent(t *testing.T) {
 		p := &lateAnswers{late: late, object: &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: "uid", Generation: 1}}}
 		o, _ := Options[*corev1.ConfigMap]{Name: "test", TTL: ttl}.withDefaults()
 		c := &Controller[*corev1.ConfigMap]{
-			host: &Host[*corev1.ConfigMap]{options: o, clock: realClock{}, holder: "us"}, store: p,
+			host: &Host[*corev1.ConfigMap]{options: o, clock: realClock{}, holder: "us", others: cache.NewLRUExpireCache(1)}, store: p,
 			object: p.object, precondition: preconditionOf(p.object), key: lockKey{uid: "uid", kind: "Done"},
 		}
 		err = c.Guard(t.Context(), "work", func(ctx context.Context, _ Attempt) (Outcome, error) {
