@@ -70,7 +70,7 @@ func literalConn(bytes string) func(*Server, net.Conn) {
 }
 
 func background() context.Context {
-	return context.Background() //nolint:forbidigo // See above.
+	return context.Background() //nolint:forbidigo // A connection without HTTP has no context.
 }
 
 // secure shakes hands, for HTTP/2.
