@@ -163,7 +163,7 @@ func (e *engine) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		delete(e.looked, req.Name)
-		return reconcile.Result{}, nil //nolint:nilerr // It is not found.
+		return reconcile.Result{}, nil // It is not found.
 	}
 	if !controllerutil.ContainsFinalizer(found, hubv1.FinalizerSyncRule) { // Its end could be missed. It is about to have one, or has ended.
 		return reconcile.Result{}, nil
@@ -171,7 +171,7 @@ func (e *engine) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 	rule, err := e.compile(found)
 	if err != nil {
 		e.rest(rules.Rule{Name: found.Name, UID: found.UID}, false, report{Generation: found.Generation})
-		return reconcile.Result{}, nil //nolint:nilerr // The condition Valid says why.
+		return reconcile.Result{}, nil // The condition Valid says why.
 	}
 	if rule.IsTerminating {
 		return e.end(ctx, rule, found)
