@@ -97,9 +97,9 @@ func (b repeated) writeTo(w io.Writer) {
 }
 
 // drip sends a part per interval after head.
-func drip(contentType, head, part string, every time.Duration) answer {
+func drip(head, part string, every time.Duration) answer {
 	return func(s *Server, w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", contentType)
+		w.Header().Set("Content-Type", jsonType)
 		if !send(w, head) {
 			return
 		}

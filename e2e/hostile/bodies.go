@@ -12,7 +12,7 @@ func bodies() []Script {
 	const head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 	return []Script{
 		{Name: "endless readyz", lies: []lie{{at(readyzPath), endless("text/plain", "", "ok ")}}},
-		{Name: "dripping everything", lies: []lie{{everything, drip(jsonType, "{", " ", 50*time.Millisecond)}}},
+		{Name: "dripping everything", lies: []lie{{everything, drip("{", " ", 50*time.Millisecond)}}},
 		{Name: "negative length", http1: true, lies: []lie{{everything, literally(head + "Content-Length: -1\r\n\r\n{}")}}},
 		{Name: "two lengths", http1: true, lies: []lie{{everything, literally(head + "Content-Length: 2\r\nContent-Length: 200\r\n\r\n{}")}}},
 		{Name: "too short a length", http1: true, lies: []lie{{everything, literally(head + "Content-Length: 2\r\n\r\n{}" + head + "Content-Length: 2\r\n\r\n{}")}}},

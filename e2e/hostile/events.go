@@ -42,5 +42,5 @@ func bookmark(version string) string { return event("BOOKMARK", fmt.Sprintf(oneM
 
 // thousand sends so many events per second after the beginning.
 func thousand(one string) answer {
-	return drip(jsonType, synced, strings.Repeat(one, 10), 10*time.Millisecond)
+	return drip(synced, strings.Repeat(one, 10), 10*time.Millisecond)
 }

@@ -26,7 +26,7 @@ func lists() []Script {
 		{Name: "endless list", lies: onLists(endless(jsonType, listHead+small(0), ","+small(1)))},
 		{Name: "endless spaces", lies: onLists(endless(jsonType, listHead, " "))},
 		{Name: "endless garbage", lies: onLists(endless("application/octet-stream", "", "\x00\xff"))},
-		{Name: "dripping list", lies: onLists(drip(jsonType, listHead, " ", 50*time.Millisecond))},
+		{Name: "dripping list", lies: onLists(drip(listHead, " ", 50*time.Millisecond))},
 		{Name: "half a list", lies: onLists(text(http.StatusOK, jsonType, listHead+`{"metadata":{"na`))},
 		{Name: "half a protobuf", lies: onLists(text(http.StatusOK, protobufType, protobufMagic+"\x0a\x0f\x0a\x02v1\x12\x09Config"))},
 		{Name: "garbage in protobuf", lies: onLists(text(http.StatusOK, protobufType, protobufMagic+strings.Repeat("\xff\x07\xa5\x80", 1000)))},

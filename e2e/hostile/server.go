@@ -47,7 +47,7 @@ type Server struct {
 
 // New starts a server in front of a kubeconfig's API server. It makes no connection before a client connects.
 func New(kubeconfig []byte, script Script) (*Server, error) {
-	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
+	config, err := configOf(kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("read the kubeconfig: %w", err)
 	}
@@ -62,6 +62,14 @@ func New(kubeconfig []byte, script Script) (*Server, error) {
 	s.elsewhere = startElsewhere(s.authority)
 	s.serve()
 	return s, nil
+}
+
+func configOf(kubeconfig []byte) (*rest.Config, error) {
+	c, err := clientcmd.Load(kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	return clientcmd.NewDefaultClientConfig(*c, nil).ClientConfig()
 }
 
 func (s *Server) lead(config *rest.Config) error {

@@ -62,7 +62,7 @@ func endings() []Script {
 		{Name: "stream without its end", lies: []lie{{streaming, stream(event("ADDED", fmt.Sprintf(oneMap, "1")))}}},
 		{Name: "stream with plain bookmarks", lies: []lie{{streaming, stream(event("ADDED", fmt.Sprintf(oneMap, "1")), bookmark("5"), bookmark("6"))}}},
 		{Name: "watch never begins", lies: []lie{{watching, stream()}}},
-		{Name: "dripping watch", lies: []lie{{watching, drip(jsonType, "", " ", 50*time.Millisecond)}}},
+		{Name: "dripping watch", lies: []lie{{watching, drip("", " ", 50*time.Millisecond)}}},
 		{Name: "watch closed at once", lies: []lie{{watching, closed}}},
 		{Name: "watch closed after the beginning", lies: first(text(http.StatusOK, jsonType, synced), closed)},
 		{

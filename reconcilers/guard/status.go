@@ -55,7 +55,7 @@ func (statusStore[O]) discard(context.Context, func(lock.State) error) (func(con
 
 // apply is object.ApplyStatus with the field manager of the condition type.
 func (h *Host[O]) apply(ctx context.Context, obj O, kind string, status map[string]any) (O, error) {
-	applied, err := object.ApplyStatus(ctx, h.client, obj, status, h.options.identity()+"/"+fit(kind, maxManager))
+	applied, err := object.ApplyStatus(ctx, client.WithFieldOwner(h.client, h.options.identity()+"/"+fit(kind, maxManager)), obj, status)
 	if err != nil {
 		return obj, err
 	}

@@ -101,7 +101,7 @@ func (r *Reconciler[O]) areReported(wanted, has []metav1.Condition) bool {
 // writeStatus carries the resourceVersion, so it changes the object that the pass has read.
 func (r *Reconciler[O]) writeStatus(ctx context.Context, s subject[O], conditions []metav1.Condition) error {
 	before := s.obj.GetResourceVersion()
-	applied, err := object.ApplyStatus(ctx, r.client, s.obj, map[string]any{"conditions": conditions}, r.options.identity())
+	applied, err := object.ApplyStatus(ctx, client.WithFieldOwner(r.client, r.options.identity()), s.obj, map[string]any{"conditions": conditions})
 	if err == nil && applied.GetResourceVersion() != before {
 		r.replaced.Add(s.key, before, oldFor)
 	}

@@ -35,11 +35,9 @@ func Generic(v any) (map[string]any, error) {
 	return fields, utiljson.Unmarshal(text, &fields)
 }
 
-// ApplyStatus is server-side apply of a status, if the API server still has the UID and resourceVersion of obj. It returns
-// the object after the write.
-func ApplyStatus(
-	ctx context.Context, c client.Client, obj client.Object, status map[string]any, owner string,
-) (*unstructured.Unstructured, error) {
+// ApplyStatus is server-side apply of a status by the field owner of c, if the API server still has the UID and resourceVersion of
+// obj. It returns the object after the write.
+func ApplyStatus(ctx context.Context, c client.Client, obj client.Object, status map[string]any) (*unstructured.Unstructured, error) {
 	kind, err := apiutil.GVKForObject(obj, c.Scheme())
 	if err != nil {
 		return nil, err
@@ -54,7 +52,7 @@ func ApplyStatus(
 	applied.SetName(obj.GetName())
 	applied.SetUID(obj.GetUID())
 	applied.SetResourceVersion(obj.GetResourceVersion())
-	return applied, c.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner(owner), client.ForceOwnership)
+	return applied, c.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), client.ForceOwnership)
 }
 
 // DeleteExactly has the UID and, if there is one, the resourceVersion as preconditions. An object that has gone is no

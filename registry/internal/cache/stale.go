@@ -113,9 +113,6 @@ func (i *Informer) Silent() {
 	}
 }
 
-// AwaitsBookmarks implements transport.WatchObserver.
-func (i *Informer) AwaitsBookmarks() bool { return !i.bookmarks.Load() }
-
 // SendsBookmarks implements transport.WatchObserver.
 func (i *Informer) SendsBookmarks() { i.bookmarks.Store(true) }
 

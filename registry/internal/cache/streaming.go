@@ -25,7 +25,7 @@ func (d *drainedWatch) Stop() {
 	}
 	d.ended()
 	go func() {
-		for range d.Interface.ResultChan() {
+		for range d.ResultChan() {
 		}
 	}()
 }

@@ -3,6 +3,7 @@
 package cache
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -66,7 +67,7 @@ func TestStreamedList(t *testing.T) {
 				i := newTestInformer(t, t.Context())
 				inner := play(append(c.list, happening{time.Minute, watch.Added, false}), i)
 				i.remote = toolscache.ToListerWatcherWithContext(&toolscache.ListWatch{
-					WatchFunc: func(metav1.ListOptions) (watch.Interface, error) { return inner, nil },
+					WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return inner, nil },
 				})
 				streams := true
 				w, err := i.watch(t.Context(), metav1.ListOptions{SendInitialEvents: &streams})

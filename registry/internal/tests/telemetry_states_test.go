@@ -27,7 +27,8 @@ func TestStates(t *testing.T) {
 	}
 	configMaps, secrets := schema.GroupResource{Resource: "configmaps"}, schema.GroupResource{Resource: "secrets"}
 	held := []deletes.Hold{
-		{Cluster: "edge", Module: "dns", Resource: configMaps}, {Cluster: "edge", Fleet: true, Module: "dns", Resource: secrets},
+		{Cluster: "edge", Module: "dns", Resource: configMaps},
+		{Cluster: "edge", Fleet: true, Module: "dns", Resource: secrets},
 		{Cluster: "core", Module: "dns", Resource: configMaps},
 	}
 	o := telemetry.StatesOptions{Remotes: list, HubParts: parts, Holds: func() []deletes.Hold { return held }, StartSlots: func() map[string]int { return map[string]int{"apps": 16} }}

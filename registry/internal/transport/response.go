@@ -131,9 +131,6 @@ func (c *Chain) boundBody(r *http.Request, response *http.Response, kind request
 	}
 	if kind == kindStream && isTrue(r.URL.Query().Get("allowWatchBookmarks")) {
 		b.observer = ObserverOf(r.Context())
-		if !b.observer.AwaitsBookmarks() {
-			b.bookmarks = enoughBookmarks
-		}
 		b.silent = time.AfterFunc(MaxSilence, func() {
 			b.over.Store(true)
 			b.observer.Silent()

@@ -14,8 +14,6 @@ type WatchObserver interface {
 	Received()
 	// Added is called when an object may have arrived of the list at the beginning of a watch, until it returns false.
 	Added() (more bool)
-	// AwaitsBookmarks reports whether SendsBookmarks is wanted. It is called once for each watch.
-	AwaitsBookmarks() bool
 	// SendsBookmarks: the API server sends bookmarks of the kind, so that silence means that something is wrong.
 	SendsBookmarks()
 	// Silent: nothing has arrived for MaxSilence. The watch ends then.
@@ -43,7 +41,6 @@ type noObserver struct{}
 
 func (noObserver) Received()               {}
 func (noObserver) Added() bool             { return false }
-func (noObserver) AwaitsBookmarks() bool   { return false }
 func (noObserver) SendsBookmarks()         {}
 func (noObserver) Silent()                 {}
 func (noObserver) Forbidden(*http.Request) {}
