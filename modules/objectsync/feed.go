@@ -151,7 +151,7 @@ func (e *engine) leave(one *entry) {
 	}
 }
 
-// endUnneeded ends feeds that no rule needs any more, so that a permission that is taken away is no problem of any rule. The informer of a
+// endUnneeded ends feeds without a rule. A permission that only they need can then be taken away. The informer of a
 // remote ends with the next call, when it has no handler.
 func (e *engine) endUnneeded(ctx context.Context, now time.Time) {
 	e.mu.Lock()

@@ -74,7 +74,7 @@ func (p *Gate) enter() bool {
 func (p *Gate) Close(atMost time.Duration) {
 	p.mu.Lock()
 	p.end()
-	p.mu.Unlock() // Nothing enters any more.
+	p.mu.Unlock() // From here on, nothing enters.
 	idle := make(chan struct{})
 	go func() {
 		p.active.Wait()

@@ -168,8 +168,9 @@ func (f *Fleet) hasShards(from int) bool {
 // enter begins the turn of what runs beside remotes, before the apps of a shard are built.
 func (f *Fleet) enter(ctx context.Context, shard int) {
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.parts[shard].isOurs = true; shard != shards.Once {
+	f.parts[shard].isOurs = true
+	f.mu.Unlock()
+	if shard != shards.Once {
 		f.active.begin(ctx)
 	}
 }
