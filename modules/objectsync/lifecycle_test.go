@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -204,6 +205,58 @@ reports: {from: Remote, kind: {apiVersion: v1, kind: ConfigMap}, namespaces: {na
 	hub.WaitGone(rule)
 	counts(t, &hub.Server, "inbox", 0)
 	testkit.Equal(t, len(a.Cluster().Status.Remains), 0, "remains")
+}
+
+// A rule that comes and goes while a remote is away does nothing there when it returns, and waits for nothing.
+func TestEnd_WhileAway(t *testing.T) {
+	t.Parallel()
+	hub := hubOf(t, "{}", remoteRules(t, rulesOf(t, deleting)...))
+	hub.Create(original("one"))
+	a := hub.Remote("a")
+	a.Refuse()
+	a.WaitNotReady(hubv1.ReasonUnreachable)
+	create(hub, rulesOf(t, deleting))
+	waitRule(t, hub, "configs", "Ready=True/Following", "Complete=False/Unreachable")
+	rule := &hubv1.SyncRule{ObjectMeta: metav1.ObjectMeta{Name: "configs"}}
+	hub.Delete(rule)
+	hub.WaitGone(rule)
+	a.Repair()
+	hub.Eventually(func() error {
+		if left := a.Cluster().Status.Remains; len(left) > 0 {
+			return fmt.Errorf("remains are %+v", left)
+		}
+		return nil
+	})
+	create(hub, rulesOf(t, strings.NewReplacer("configs:", "others:", "sync:", "other:").Replace(deleting)))
+	hub.Create(configMap("default", "two", map[string]string{"other": "yes"}))
+	waitCopy(t, a, "two")
+	if err := a.Client().Get(t.Context(), client.ObjectKeyFromObject(original("one")), original("one")); !apierrors.IsNotFound(err) {
+		t.Errorf("the copy of a rule that ended: %v, want not found", err)
+	}
+}
+
+// createNamespace makes a namespace that is absent, changes none that is there, and the end of the rule deletes neither.
+func TestEnd_Namespaces(t *testing.T) {
+	t.Parallel()
+	hub := hubOf(t, strings.Replace(deleting, "Mirror", "Mirror, namespace: shop, createNamespace: IfAbsent", 1), hubtest.Remotes("b"))
+	a, b := hub.Remote("a"), hub.Remote("b")
+	theirs := namespace("shop", map[string]string{"team": "shop"})
+	a.Create(theirs)
+	hub.Create(original("one"))
+	exists(a, configMap("shop", "one", nil))
+	exists(b, configMap("shop", "one", nil))
+	rule := &hubv1.SyncRule{ObjectMeta: metav1.ObjectMeta{Name: "configs"}}
+	hub.Delete(rule)
+	hub.WaitGone(rule)
+	for _, remote := range []*hubtest.Remote{a, b} {
+		counts(t, &remote.Server, "shop", 0)
+		found := namespace("shop", nil)
+		testkit.Must(t, remote.Client().Get(t.Context(), client.ObjectKeyFromObject(found), found))
+		testkit.Equal(t, found.DeletionTimestamp, (*metav1.Time)(nil), "deletion of the namespace")
+		if remote == a {
+			testkit.Equal(t, found.ResourceVersion, theirs.ResourceVersion, "the version of a namespace that was there")
+		}
+	}
 }
 
 // A rule that is deleted and applied again while a remote is away finds its copies there.
