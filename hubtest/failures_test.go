@@ -82,7 +82,6 @@ func waitsThatFail(t *testing.T, hub *hubtest.Hub, _ *hubtest.Remote) {
 	later.Data = map[string]string{"text": "hello"}
 	hub.Create(later)
 	hub.SetPatience(short)
-	t.Cleanup(func() { hub.SetPatience(2 * time.Minute) })
 	later.ResourceVersion += "0" // This version does not exist yet.
 	cases := failingWaits(later)
 	said := map[string]chan string{}

@@ -77,6 +77,9 @@ func (r *Remote) Deregister() {
 	hub.Delete(c)
 	hub.WaitGone(c)
 	hub.Delete(&corev1.Secret{ObjectMeta: r.secretMeta()})
+	if r.site.agents != nil {
+		r.site.agents.End(r.Name())
+	}
 }
 
 // Cluster reads the remote's Cluster.
