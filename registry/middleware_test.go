@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/fx"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -113,27 +114,29 @@ func TestMiddleware_Client(t *testing.T) {
 		Select: state.MatchLabels(labels.SelectorFromSet(labels.Set{"slow": "yes"})),
 		Client: func(c state.ClientLimits) state.ClientLimits { c.QPS, c.Burst = 1, 5; return c },
 	}
-	r := newRegistry(t, func(o *registry.Options) { o.Middleware = []registry.Middleware{slow} })
+	metrics := prometheus.NewRegistry()
+	r := newRegistry(t, func(o *registry.Options) { o.Middleware, o.Metrics = []registry.Middleware{slow}, metrics })
 	spawn(t, r, "a", config)
-	ten := func() time.Duration {
+	eight := func() (took time.Duration) {
 		began := time.Now()
-		err := r.WithCluster(t.Context(), "a", func(ctx context.Context, c cluster.Cluster) error {
+		must(t, r.WithCluster(t.Context(), "a", func(ctx context.Context, c cluster.Cluster) error {
 			var errs []error
 			for range 8 {
 				errs = append(errs, c.GetAPIReader().Get(ctx, client.ObjectKey{Name: "default"}, &corev1.Namespace{}))
 			}
 			return errors.Join(errs...)
-		})
-		must(t, err)
+		}))
 		return time.Since(began)
 	}
-	if took := ten(); took > 2*time.Second {
-		t.Errorf("eight requests took %s with the default limits, want 2s at most", took)
+	eight()
+	waited := metric(t, metrics, "clusterfx_remote_throttle_seconds_total", map[string]string{"cluster": "a"})
+	if waited > 1 { // It is the time of eight calls that do not wait.
+		t.Errorf("eight requests waited %f s with the default limits, want no wait", waited)
 	}
 	config.Labels, config.Revision = map[string]string{"slow": "yes"}, "slow"
 	must(t, r.Ensure("a", config))
 	expectStatus(t, r, "a", func(info registry.Status) bool { return info.Epoch == 2 && info.App.Status == metav1.ConditionTrue })
-	if took := ten(); took < 2*time.Second {
+	if took := eight(); took < 2*time.Second {
 		t.Errorf("eight requests took %s with one per second after five, want 2s or more", took)
 	}
 }
