@@ -18,7 +18,6 @@ import (
 // credentialRows are about the credentials of the hub and the identity of the remote.
 func credentialRows() []row {
 	return []row{
-		{name: "token revoked", run: revoked},
 		{name: "cluster rebuilt behind the same address", run: otherCluster(viaOutage)},
 		{
 			name: "another cluster behind the same address at once", run: otherCluster((*remote).swap),
@@ -26,29 +25,6 @@ func credentialRows() []row {
 		{name: "token and certificate rotated", run: rotated},
 	}
 }
-
-// revoked is a remote that revokes the hub's token, and whose Secret then gets a new token.
-func revoked(t *testing.T, s *stage) {
-	t.Helper()
-	r := s.remoteOf(t, s.cluster(calm))
-	user := fleet.User{Name: r.name, Rules: allRights}
-	minted, err := r.on.MintToken(t.Context(), user)
-	must(t, err)
-	r.registerAs(minted.Kubeconfig())
-	r.expectReady(patience)
-	must(t, minted.Revoke(t.Context()))
-	r.since = time.Now()
-	r.expect(hubv1.ConditionReachable, metav1.ConditionFalse, hubv1.ReasonUnauthorized, forgotten+detectAtRest)
-	r.expectNotReady(hubv1.ReasonUnauthorized)
-	minted, err = r.on.MintToken(t.Context(), user)
-	must(t, err)
-	must(t, r.store(minted.Kubeconfig()))
-	r.expectReady(recovered)
-	r.expectWorking()
-}
-
-// forgotten is the time for which an API server caches that a token is valid.
-const forgotten = 10 * time.Second
 
 // otherCluster is an address behind which move puts another cluster, which accepts the same credentials.
 func otherCluster(move func(*remote, *fleet.Cluster)) func(*testing.T, *stage) {

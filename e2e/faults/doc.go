@@ -13,7 +13,7 @@ docs/performance.md.
 
 A figure that misses its goal is marked; the test fails by the factor farOff only, since figures need an idle machine.
 A remote is a name for one of the API servers (e2e/fleet), with a connection that can be broken (e2e/fault). Those
-that are killed, frozen or get another certificate take turns with a server. Times are those of Cluster objects as a
+that are killed or frozen take turns with a server. Times are those of Cluster objects as a
 client sees them.
 */
 package faults

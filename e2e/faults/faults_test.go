@@ -25,7 +25,7 @@ type row struct {
 const (
 	// calm has the neighbours, and the remotes whose network is broken.
 	calm = "calm"
-	// mortal is killed and frozen, and gets other certificates.
+	// mortal is killed and frozen.
 	mortal = "mortal"
 	// twin accepts the token wanderer, as calm does.
 	twin = "twin"
@@ -55,7 +55,7 @@ func TestFaults(t *testing.T) {
 	s.startHub()
 	calmOnes := newNeighbours(s, 2, calm)
 	t.Run("rows", func(t *testing.T) {
-		for _, r := range slices.Concat(connectionRows(), apiRows(), outageRows(), credentialRows()) {
+		for _, r := range slices.Concat(apiRows(), outageRows(), credentialRows()) {
 			t.Run(r.name, func(t *testing.T) {
 				t.Parallel()
 				r.play(t, s, calmOnes)

@@ -41,6 +41,7 @@ func outageRows() []row {
 			name: "initial list that takes a minute on the way", run: slowList(time.Minute),
 		},
 		{name: "remote with as many events as it can have", run: noisy},
+		{name: "server that moves to and fro", run: restless},
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
-	"github.com/clusterfx/clusterfx/e2e/fault"
 )
 
 // processRows are about the processes of a remote. They run one after the other, because they share one cluster.
@@ -17,8 +16,6 @@ func processRows() []row {
 	return []row{
 		{name: "API server killed", run: killed},
 		{name: "API server frozen", run: frozen},
-		{name: "certificate of the API server expired", run: badCertificate(-time.Hour, -time.Minute)},
-		{name: "certificate of the API server not valid yet", run: badCertificate(time.Hour, 2*time.Hour)},
 	}
 }
 
@@ -57,34 +54,4 @@ func frozen(t *testing.T, s *stage) {
 		one.expectReady(recovered)
 		one.expectWorking()
 	}
-}
-
-// badCertificate is an API server whose certificate is replaced, while it runs, by a certificate that is valid at
-// another time.
-func badCertificate(from, to time.Duration) func(*testing.T, *stage) {
-	return func(t *testing.T, s *stage) {
-		t.Helper()
-		r := s.remoteOf(t, s.cluster(mortal))
-		r.register(quick)
-		r.expectReady(patience)
-		good := replaceCertificate(t, r.on, time.Now().Add(from), time.Now().Add(to))
-		t.Cleanup(good)
-		awaitCertificate(t, r.on, false)
-		r.breakConnections()
-		r.expect(hubv1.ConditionReachable, metav1.ConditionFalse, hubv1.ReasonTLSFailed, detectRefused)
-		r.expectMessage(hubv1.ConditionReachable, "has expired or is not valid yet")
-		r.expectNotReady(hubv1.ReasonTLSFailed)
-		good()
-		awaitCertificate(t, r.on, true)
-		r.since = time.Now()
-		r.expectReady(recovered)
-		r.expectWorking()
-	}
-}
-
-// breakConnections resets the connections, so that the hub connects again.
-func (r *remote) breakConnections() {
-	r.t.Helper()
-	r.set(fault.Reset())
-	r.set(fault.Pass())
 }

@@ -40,6 +40,5 @@ const patience = 3 * time.Minute
 const (
 	detectRefused = 10 * time.Second
 	detectSilent  = 20 * time.Second
-	detectAtRest  = 20 * time.Second // what the API server responds to the next probe at rest
 	recovered     = 10 * time.Second
 )

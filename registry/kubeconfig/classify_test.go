@@ -21,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
@@ -131,6 +132,12 @@ func TestClassify_realServers(t *testing.T) {
 			}
 		})
 	}
+	t.Run("a host that does not exist", func(t *testing.T) {
+		t.Parallel()
+		const url = "https://clusterfx.invalid"
+		_, err := ask(t, dial(t, url, credential(t, "abc", issued{})), url)
+		testkit.Has(t, wantClass(t, err, "Unreachable"), "was not found")
+	})
 	t.Run("no TLS", func(t *testing.T) {
 		t.Parallel()
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, canaryToken) }))
