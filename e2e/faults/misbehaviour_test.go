@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"go.uber.org/fx"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -40,8 +39,6 @@ const (
 	widgets = "widgets"
 	// tidy has a cleanup step that writes to the remote.
 	tidy = "tidy"
-	// deployments watches a kind that every cluster except brittle has.
-	deployments = "deployments"
 	// lingering has a runnable that takes the time lingers to stop.
 	lingering = "lingering"
 )
@@ -52,7 +49,6 @@ func (m *misbehaviour) modules(w *stopwatch) []registry.Module {
 		registry.NewModule(looping, registry.ModuleOptions{Remote: fx.Invoke(m.loops)}),
 		registry.NewModule(widgets, registry.ModuleOptions{Remote: fx.Invoke(w.watchWidgets)}),
 		registry.NewModule(tidy, registry.ModuleOptions{Remote: fx.Provide(registry.AsCleanup(tidyUp))}),
-		registry.NewModule(deployments, registry.ModuleOptions{Remote: fx.Invoke(watchDeployments)}),
 		registry.NewModule(lingering, registry.ModuleOptions{Remote: fx.Invoke(linger)}),
 	}
 }
@@ -113,11 +109,6 @@ func newWidget() *unstructured.Unstructured {
 	widget := &unstructured.Unstructured{}
 	widget.SetGroupVersionKind(widgetKind)
 	return widget
-}
-
-func watchDeployments(mgr ctrl.Manager) error {
-	return ctrl.NewControllerManagedBy(mgr).Named(deployments).For(&appsv1.Deployment{}).
-		Complete(reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) { return ctrl.Result{}, nil }))
 }
 
 const lingers = 250 * time.Millisecond

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,15 +20,12 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 )
 
-// brittle is a cluster whose API server compacts its history every second, serves watches from etcd, and lacks a part
-// of the usual API.
+// brittle is a cluster whose API server compacts its history every second, and serves watches from etcd.
 const brittle = "brittle"
 
-// storageRows are about the storage behind an API server, and the kinds that it serves. They run one after the other,
-// on a cluster with its own etcd.
+// storageRows are about the storage behind an API server. They run one after the other, on a cluster with its own etcd.
 func storageRows() []row {
 	return []row{
-		{name: "API that is no longer served", run: removedAPI},
 		{name: "history compacted while the network was down", run: compacted},
 		{name: "etcd frozen", run: frozenEtcd},
 		{name: "restored from a backup", run: restored},
@@ -41,24 +37,9 @@ func (s *stage) startBrittle(t *testing.T) {
 	t.Helper()
 	s.etcd = startEtcd(t)
 	c, err := s.etcd.fleet(t, fleet.Options{Audit: true}).Create(t.Context(), brittle,
-		"--etcd-compaction-interval=1s", "--watch-cache=false", "--runtime-config=apps/v1=false")
+		"--etcd-compaction-interval=1s", "--watch-cache=false")
 	must(t, err)
 	s.brittle = c
-}
-
-// removedAPI is a remote without a kind that all current clusters have, and that a module needs.
-func removedAPI(t *testing.T, s *stage) {
-	t.Helper()
-	r := s.remoteOf(t, s.brittle)
-	if err := s.clientFor(t, r.on.Config()).List(t.Context(), &appsv1.DeploymentList{}); err == nil {
-		t.Fatal("the API server serves Deployments, want an error")
-	}
-	r.register(runs(stopwatchName, deployments))
-	r.expect(hubv1.ConditionModulesReady, metav1.ConditionFalse, hubv1.ReasonWaiting, patience)
-	r.expectMessage(hubv1.ConditionModulesReady, "Deployment")
-	r.expectWorking()
-	r.update(runs(stopwatchName))
-	r.expectReady(recovered)
 }
 
 // compacted is a remote whose informers reconnect after the API server has compacted the events that they missed.
