@@ -57,7 +57,8 @@ func (d *draft) readArgoCD() error {
 		server: place{key: keyServer}, serverName: inTLS.at("serverName"), proxy: at.at("proxyUrl"),
 		ca: inTLS.at("caData"), insecure: inTLS.at("insecure"),
 	}
-	return d.endpoint.normalize(d.from, d.policy)
+	_, err = d.endpoint.resolve(d.from, d.policy)
+	return err
 }
 
 // check refuses authentication that acts on the hub.

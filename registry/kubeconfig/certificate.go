@@ -4,10 +4,9 @@ package kubeconfig
 
 import (
 	"bytes"
-	"crypto"
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
-	"errors"
 	"strings"
 )
 
@@ -66,48 +65,33 @@ func encodeCertificates(chain []*x509.Certificate) []byte {
 	return out
 }
 
-// parseKey also returns the key's normalized PEM.
-func parseKey(data []byte, at place) (crypto.Signer, []byte, error) {
+// parseKey returns the key's normalized PEM.
+func parseKey(data []byte, at place) ([]byte, error) {
 	blocks, complete := pemBlocks(data)
 	if len(blocks) == 2 && blocks[0].Type == "EC PARAMETERS" { // openssl ecparam writes these first
 		blocks = blocks[1:]
 	}
 	if len(blocks) != 1 || !complete || !strings.HasSuffix(blocks[0].Type, "PRIVATE KEY") {
-		return nil, nil, at.invalid("does not hold exactly one private key in PEM; put the key of the client certificate here, whole")
+		return nil, at.invalid("does not hold exactly one private key in PEM; put the key of the client certificate here, whole")
 	}
 	block := blocks[0]
 	if strings.Contains(block.Type, "ENCRYPTED") || len(block.Headers) > 0 {
-		return nil, nil, at.invalid("the private key is encrypted, and the hub has no passphrase; store it decrypted, with openssl pkey")
+		return nil, at.invalid("the private key is encrypted, and the hub has no passphrase; store it decrypted, with openssl pkey")
 	}
 	if len(block.Bytes) > maxKey {
-		return nil, nil, at.refuse(ReasonTooLarge, "the private key is too large; use an ECDSA key, or an RSA key of 8192 bits at most")
+		return nil, at.refuse(ReasonTooLarge, "the private key is too large; use an ECDSA key, or an RSA key of 8192 bits at most")
 	}
-	key, err := parsePrivateKey(block.Bytes)
-	if err != nil {
-		return nil, nil, at.invalid("the private key cannot be read; use an RSA, ECDSA or Ed25519 key in PKCS #8, PKCS #1 or SEC 1 form")
-	}
-	return key, pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: block.Bytes}), nil
+	return pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: block.Bytes}), nil
 }
 
-func parsePrivateKey(der []byte) (crypto.Signer, error) {
-	if key, err := x509.ParsePKCS1PrivateKey(der); err == nil {
-		return key, nil
+// pairOf is a chain and its key, as TLS uses them. It drops the errors of the parser, but for what they say of the key.
+func pairOf(chain, key []byte, at place) (tls.Certificate, error) {
+	pair, err := tls.X509KeyPair(chain, key)
+	switch {
+	case err == nil:
+		return pair, nil
+	case strings.Contains(err.Error(), "does not match"):
+		return pair, at.invalid("the private key does not belong to the client certificate; store the two that were issued together")
 	}
-	if key, err := x509.ParseECPrivateKey(der); err == nil {
-		return key, nil
-	}
-	key, err := x509.ParsePKCS8PrivateKey(der)
-	if err != nil {
-		return nil, err
-	}
-	signer, ok := key.(crypto.Signer)
-	if !ok {
-		return nil, errors.New("the key cannot sign")
-	}
-	return signer, nil
-}
-
-func matches(certificate *x509.Certificate, key crypto.Signer) bool {
-	public, ok := certificate.PublicKey.(interface{ Equal(crypto.PublicKey) bool })
-	return ok && public.Equal(key.Public())
+	return pair, at.invalid("the private key cannot be read; use an RSA, ECDSA or Ed25519 key in PKCS #8, PKCS #1 or SEC 1 form")
 }

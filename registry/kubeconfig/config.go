@@ -106,10 +106,8 @@ func (d *draft) readCluster(c clientcmdv1.Cluster, at place) (placedEndpoint, er
 			ca: at.at("certificate-authority-data"), insecure: at.at("insecure-skip-tls-verify"),
 		},
 	}
-	if err := e.normalize(e.source, d.policy); err != nil {
-		return placedEndpoint{}, err
-	}
-	return e, nil
+	_, err := e.resolve(e.source, d.policy)
+	return e, err
 }
 
 type placedCredential struct {

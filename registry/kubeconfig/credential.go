@@ -4,12 +4,10 @@ package kubeconfig
 
 import (
 	"bytes"
-	"crypto"
 	"crypto/hmac"
 	"crypto/sha256"
 	"crypto/subtle"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
@@ -165,26 +163,18 @@ func (i identity) certificateCredential() (Credential, error) {
 	if err != nil {
 		return Credential{}, err
 	}
-	signer, key, err := parseKey(i.key, i.inKey)
+	key, err := parseKey(i.key, i.inKey)
 	if err != nil {
 		return Credential{}, err
 	}
-	if !matches(chain[0], signer) {
-		return Credential{}, i.inKey.invalid("the private key does not belong to the client certificate; store the two that were issued together")
+	encoded := encodeCertificates(chain)
+	pair, err := pairOf(encoded, key, i.inKey)
+	if err != nil {
+		return Credential{}, err
 	}
 	return newCredential(&secret{
-		kind: ClientCertificate, chain: encodeCertificates(chain), key: key, pair: pairOf(chain, signer),
-		issued: chain[0].NotBefore, expires: chain[0].NotAfter,
+		kind: ClientCertificate, chain: encoded, key: key, pair: pair, issued: chain[0].NotBefore, expires: chain[0].NotAfter,
 	}), nil
-}
-
-// pairOf is a chain and its key, as TLS uses them.
-func pairOf(chain []*x509.Certificate, key crypto.Signer) tls.Certificate {
-	pair := tls.Certificate{PrivateKey: key, Leaf: chain[0]}
-	for _, certificate := range chain {
-		pair.Certificate = append(pair.Certificate, certificate.Raw)
-	}
-	return pair
 }
 
 func (c Credential) check(at place, now time.Time) error {

@@ -117,15 +117,15 @@ func connectThrough(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.WriteHeader(http.StatusOK)
-	here, _, err := http.NewResponseController(w).Hijack()
+	here, received, err := http.NewResponseController(w).Hijack() // received may have bytes already
 	if err != nil {
 		return
 	}
 	var pipes sync.WaitGroup
-	for _, way := range [][2]net.Conn{{here, there}, {there, here}} {
+	for to, from := range map[net.Conn]io.Reader{here: there, there: received} {
 		pipes.Go(func() {
-			_, _ = io.Copy(way[0], way[1])
-			_, _ = way[0].Close(), way[1].Close()
+			_, _ = io.Copy(to, from)
+			_, _ = here.Close(), there.Close()
 		})
 	}
 	pipes.Wait()

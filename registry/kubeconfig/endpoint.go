@@ -64,64 +64,66 @@ func writeParts(h hash.Hash, parts ...string) {
 
 type source struct{ server, serverName, proxy, ca, insecure place }
 
-// normalize checks everything but addresses, and writes the endpoint in the form that is compared and hashed.
-func (e *Endpoint) normalize(from source, p Policy) error {
-	_, err := e.authorities(from, p)
-	return err
+// wiring is an endpoint that was checked, and how to reach it.
+type wiring struct {
+	endpoint Endpoint
+	policy   Policy
+	server   *url.URL
+	proxy    *url.URL       // nil without a proxy
+	roots    *x509.CertPool // nil for the CAs of the system
 }
 
-func (e *Endpoint) authorities(from source, p Policy) ([]*x509.Certificate, error) {
-	server, err := parseServer(e.Server, from.server)
-	if err != nil {
-		return nil, err
+// resolve checks everything but addresses, and writes the endpoint in the form that is compared and hashed.
+func (e *Endpoint) resolve(from source, p Policy) (w wiring, err error) {
+	if w.server, err = parseServer(e.Server, from.server); err != nil {
+		return w, err
 	}
-	e.Server = strings.TrimRight(server.String(), "/")
+	e.Server = strings.TrimRight(w.server.String(), "/")
 	e.CAKey = cmp.Or(e.CAKey, from.ca.name())
 	if e.TLSServerName != "" && !isHost(e.TLSServerName) {
-		return nil, from.serverName.invalid("is not a host name; write the name that the server's certificate is for")
+		return w, from.serverName.invalid("is not a host name; write the name that the server's certificate is for")
 	}
 	if e.ProxyURL != "" {
-		if _, err := parseProxy(e.ProxyURL, from.proxy, p); err != nil {
-			return nil, err
+		if w.proxy, err = parseProxy(e.ProxyURL, from.proxy, p); err != nil {
+			return w, err
 		}
 	}
 	if e.Insecure && !p.AllowInsecureTLS {
-		return nil, from.insecure.refuse(ReasonInsecureTLSNotAllowed,
+		return w, from.insecure.refuse(ReasonInsecureTLSNotAllowed,
 			"the server's certificate would not be verified; put the certificate of its CA here instead")
 	}
-	if len(e.CAData) == 0 {
-		return nil, nil
+	if e.Insecure && len(e.CAData) > 0 {
+		return w, from.insecure.invalid("verification of the server's certificate is turned off, but there is a CA to verify it with; remove one of them")
 	}
-	if e.Insecure {
-		return nil, from.insecure.invalid("verification of the server's certificate is turned off, but there is a CA to verify it with; remove one of them")
+	if len(e.CAData) > 0 {
+		authorities, err := parseCertificates(e.CAData, from.ca)
+		if err != nil {
+			return w, err
+		}
+		e.CAData, w.roots = encodeCertificates(authorities), x509.NewCertPool()
+		for _, authority := range authorities {
+			w.roots.AddCert(authority)
+		}
 	}
-	chain, err := parseCertificates(e.CAData, from.ca)
-	if err != nil {
-		return nil, err
-	}
-	e.CAData = encodeCertificates(chain)
-	return chain, nil
+	w.endpoint, w.policy = *e, p
+	return w, nil
 }
 
 // checkAddresses judges IP addresses. Names are judged when they are dialled. What a tunnel may dial, its other end knows.
-func (e *Endpoint) checkAddresses(from source, p Policy) error {
-	if e.Tunnel != "" {
+func (w wiring) checkAddresses(from source) error {
+	if w.endpoint.Tunnel != "" {
 		return nil
 	}
-	if err := checkHost(e.Server, from.server, p); err != nil || e.ProxyURL == "" {
+	if err := w.checkHost(w.server, from.server); err != nil || w.proxy == nil {
 		return err
 	}
-	return checkHost(e.ProxyURL, from.proxy, p)
+	return w.checkHost(w.proxy, from.proxy)
 }
 
-func checkHost(raw string, at place, p Policy) error {
-	u, err := url.Parse(raw)
-	if err != nil {
-		return at.invalid("is not a URL; write it as https://host:port")
-	}
+func (w wiring) checkHost(u *url.URL, at place) error {
 	addr, err := netip.ParseAddr(u.Hostname())
 	if err != nil {
 		return nil //nolint:nilerr // Not an address, but a name: the dial guard checks it.
 	}
-	return p.checkAddr(addr, at)
+	return w.policy.checkAddr(addr, at)
 }

@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -31,15 +30,12 @@ type generation struct {
 	http *http.Transport
 	lost func() // see Transport.Lost
 	dial func(ctx context.Context, network, address string) (net.Conn, error)
-
-	// mu protects the fields below, and is held for map operations only.
-	mu     sync.Mutex
-	open   map[int]func() // ends a dial or a connection
-	next   int            // key in open
-	closed bool
+	ctx  context.Context //nolint:containedctx // Every dial and connection ends with it.
+	end  context.CancelFunc
 }
 
-func newGeneration(w wiring, c Credential, lost func()) *generation {
+// newGeneration ends with life, or before.
+func newGeneration(life context.Context, w wiring, c Credential, lost func()) *generation {
 	config := &tls.Config{
 		MinVersion:         tls.VersionTLS12,
 		RootCAs:            w.roots,
@@ -49,7 +45,8 @@ func newGeneration(w wiring, c Credential, lost func()) *generation {
 	if c.Type() == ClientCertificate {
 		config.Certificates = []tls.Certificate{c.secret().pair}
 	}
-	g := &generation{lost: lost, dial: w.dialFunc(), open: make(map[int]func())}
+	g := &generation{lost: lost, dial: w.dialFunc()}
+	g.ctx, g.end = context.WithCancel(life)
 	g.http = &http.Transport{
 		DialContext:            g.connect,
 		Proxy:                  w.proxyFunc(),
@@ -103,56 +100,29 @@ func (w wiring) proxyFunc() func(*http.Request) (*url.URL, error) {
 func (g *generation) connect(ctx context.Context, network, address string) (net.Conn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	release, ok := g.hold(cancel)
-	if !ok {
-		return nil, errClosed
-	}
-	defer release()
+	defer context.AfterFunc(g.ctx, cancel)()
 	conn, err := g.dial(ctx, network, address)
-	if err != nil {
-		return nil, err
-	}
-	release, ok = g.hold(func() { _ = conn.Close() })
-	if !ok {
-		_ = conn.Close()
+	switch {
+	case err == nil:
+		held := &heldConn{Conn: conn, lost: g.lost, began: time.Now()}
+		held.release = context.AfterFunc(g.ctx, func() { _ = conn.Close() })
+		return held, nil
+	case g.ctx.Err() != nil:
 		return nil, errClosed
 	}
-	return &heldConn{Conn: conn, release: release, lost: g.lost, began: time.Now()}, nil
-}
-
-// hold has end called with the end of the generation, unless it is released before. It returns false if that has ended.
-func (g *generation) hold(end func()) (release func(), ok bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.closed {
-		return nil, false
-	}
-	key := g.next
-	g.next++
-	g.open[key] = end
-	return func() {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		delete(g.open, key)
-	}, true
+	return nil, err
 }
 
 // close ends every dial and connection, in use or not, and refuses new ones.
 func (g *generation) close() {
-	g.mu.Lock()
-	open := g.open
-	g.open, g.closed = nil, true
-	g.mu.Unlock()
-	for _, end := range open {
-		end()
-	}
+	g.end()
 	g.http.CloseIdleConnections()
 }
 
-// heldConn tells its generation when it is closed, and its Transport when the server has ended it.
+// heldConn ends with its generation, and tells its Transport when the server has ended it.
 type heldConn struct {
 	net.Conn
-	release func()
+	release func() bool // from the generation
 	lost    func()
 	began   time.Time
 	reading atomic.Bool

@@ -159,17 +159,20 @@ func (d *draft) readToken() error {
 	if d.endpoint.Server == "" && d.options.Server != "" {
 		return nil
 	}
-	return d.endpoint.normalize(d.from, d.policy)
+	_, err = d.endpoint.resolve(d.from, d.policy)
+	return err
 }
 
 func (d *draft) finish() (Connection, error) {
-	if err := d.override(); err != nil {
+	d.override()
+	w, err := d.endpoint.resolve(d.from, d.policy)
+	if err != nil {
 		return Connection{}, err
 	}
-	if d.endpoint.Tunnel = d.options.Tunnel; d.endpoint.Tunnel != "" && d.endpoint.ProxyURL != "" {
+	if d.endpoint.Tunnel != "" && d.endpoint.ProxyURL != "" {
 		return Connection{}, d.from.proxy.invalid("there is a proxy, and the hub reaches the server through a tunnel; remove the proxy")
 	}
-	if err := d.endpoint.checkAddresses(d.from, d.policy); err != nil {
+	if err := w.checkAddresses(d.from); err != nil {
 		return Connection{}, err
 	}
 	now := time.Now
@@ -182,11 +185,9 @@ func (d *draft) finish() (Connection, error) {
 	return Connection{Endpoint: d.endpoint, Credential: d.credential}, nil
 }
 
-func (d *draft) override() error {
+func (d *draft) override() {
 	o := d.options
-	if o.Server == "" && o.TLSServerName == "" && o.ProxyURL == "" {
-		return nil
-	}
+	d.endpoint.Tunnel = o.Tunnel
 	if o.Server != "" {
 		d.endpoint.Server, d.from.server = o.Server, place{field: fieldServer}
 	}
@@ -196,5 +197,4 @@ func (d *draft) override() error {
 	if o.ProxyURL != "" {
 		d.endpoint.ProxyURL, d.from.proxy = o.ProxyURL, place{field: fieldProxyURL}
 	}
-	return d.endpoint.normalize(d.from, d.policy)
 }

@@ -3,18 +3,19 @@
 package kubeconfig
 
 import (
-	"crypto/x509"
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"k8s.io/client-go/rest"
 )
 
 // defaultDrain is how long requests may continue with a client certificate that was replaced.
@@ -43,10 +44,9 @@ type Transport struct {
 	wiring wiring
 	active atomic.Pointer[session] // nil once closed; written under mu
 
-	// mu serializes Swap and Close. It is held for map operations and while a generation is made, never while a
-	// connection is used.
-	mu       sync.Mutex
-	draining map[*generation]*time.Timer
+	mu   sync.Mutex      // serializes Swap and Close; held while a generation is made, never while a connection is used
+	life context.Context //nolint:containedctx // All generations end with it.
+	end  context.CancelFunc
 }
 
 type session struct {
@@ -62,7 +62,8 @@ func NewTransport(c Connection, p Policy) (*Transport, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Transport{origin: origin(w.server), wiring: w, draining: make(map[*generation]*time.Timer)}
+	t := &Transport{origin: origin(w.server), wiring: w}
+	t.life, t.end = context.WithCancel(context.Background())
 	first, err := t.newSession(c.Credential, nil)
 	if err != nil {
 		return nil, err
@@ -103,36 +104,37 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 // old connections are closed: idle ones at once, the others after Drain. The error is an *Error if there is no
 // credential, and matches net.ErrClosed after Close.
 func (t *Transport) Swap(c Credential) error {
+	retired, err := t.replace(c)
+	if retired != nil {
+		retired.http.CloseIdleConnections()
+		time.AfterFunc(cmp.Or(t.Drain, defaultDrain), retired.close)
+	}
+	return err
+}
+
+// replace returns the generation that is in use no more, or nil.
+func (t *Transport) replace(c Credential) (retired *generation, err error) {
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	old := t.active.Load()
 	if old == nil {
-		t.mu.Unlock()
-		return fmt.Errorf("swap the credential: %w", errClosed)
+		return nil, fmt.Errorf("swap the credential: %w", errClosed)
 	}
 	next, err := t.newSession(c, old)
 	if err != nil {
-		t.mu.Unlock()
-		return err
+		return nil, err
 	}
 	t.active.Store(next)
-	retired := next.generation != old.generation
-	if retired {
-		t.retire(old.generation)
+	if next.generation != old.generation {
+		retired = old.generation
 	}
-	t.mu.Unlock()
-	if retired {
-		old.generation.http.CloseIdleConnections()
-	}
-	return nil
+	return retired, nil
 }
 
 // CloseIdleConnections closes the connections that no request uses at the moment.
 func (t *Transport) CloseIdleConnections() {
-	t.mu.Lock()
-	all := t.generations()
-	t.mu.Unlock()
-	for _, g := range all {
-		g.http.CloseIdleConnections()
+	if s := t.active.Load(); s != nil {
+		s.generation.http.CloseIdleConnections()
 	}
 }
 
@@ -140,25 +142,9 @@ func (t *Transport) CloseIdleConnections() {
 // callers, and may be called again.
 func (t *Transport) Close() {
 	t.mu.Lock()
-	all := t.generations()
+	defer t.mu.Unlock()
 	t.active.Store(nil)
-	for _, timer := range t.draining {
-		timer.Stop()
-	}
-	clear(t.draining)
-	t.mu.Unlock()
-	for _, g := range all {
-		g.close()
-	}
-}
-
-// generations needs mu.
-func (t *Transport) generations() []*generation {
-	all := slices.Collect(maps.Keys(t.draining))
-	if s := t.active.Load(); s != nil {
-		all = append(all, s.generation)
-	}
-	return all
+	t.end()
 }
 
 // newSession keeps the old connections where it can.
@@ -175,22 +161,8 @@ func (t *Transport) newSession(c Credential, old *session) (*session, error) {
 		next.generation = old.generation
 		return next, nil
 	}
-	next.generation = newGeneration(t.wiring, c, t.lost)
+	next.generation = newGeneration(t.life, t.wiring, c, t.lost)
 	return next, nil
-}
-
-// retire ends a generation after Drain. It needs mu.
-func (t *Transport) retire(g *generation) {
-	drain := t.Drain
-	if drain <= 0 {
-		drain = defaultDrain
-	}
-	t.draining[g] = time.AfterFunc(drain, func() {
-		t.mu.Lock()
-		delete(t.draining, g)
-		t.mu.Unlock()
-		g.close()
-	})
 }
 
 func (t *Transport) lost() {
@@ -199,43 +171,16 @@ func (t *Transport) lost() {
 	}
 }
 
-// wiring is shared by all generations.
-type wiring struct {
-	endpoint Endpoint
-	policy   Policy
-	server   *url.URL
-	proxy    *url.URL       // nil without a proxy
-	roots    *x509.CertPool // nil for the CAs of the system
-}
-
 func newWiring(e Endpoint, p Policy) (wiring, error) {
 	from := source{
 		server: place{field: "server"}, serverName: place{field: "tlsServerName"}, proxy: place{field: "proxyURL"},
 		ca: place{field: "caData"}, insecure: place{field: "insecure"},
 	}
-	authorities, err := e.authorities(from, p)
+	w, err := e.resolve(from, p)
 	if err != nil {
-		return wiring{}, err
+		return w, err
 	}
-	if err := e.checkAddresses(from, p); err != nil {
-		return wiring{}, err
-	}
-	w := wiring{endpoint: e, policy: p}
-	if w.server, err = parseServer(e.Server, from.server); err != nil {
-		return wiring{}, err
-	}
-	if e.ProxyURL != "" {
-		if w.proxy, err = parseProxy(e.ProxyURL, from.proxy, p); err != nil {
-			return wiring{}, err
-		}
-	}
-	if len(authorities) > 0 {
-		w.roots = x509.NewCertPool()
-		for _, authority := range authorities {
-			w.roots.AddCert(authority)
-		}
-	}
-	return w, nil
+	return w, w.checkAddresses(from)
 }
 
 func origin(u *url.URL) string {
@@ -251,4 +196,11 @@ func refuseRequest(r *http.Request, err error) (*http.Response, error) {
 		_ = r.Body.Close()
 	}
 	return nil, err
+}
+
+// RESTConfig returns the configuration of clients that reach the endpoint through rt, usually a Transport with more
+// around it, which has the credentials and the TLS settings. client-go does not limit the rate (QPS is -1), and only rt
+// times anything out.
+func RESTConfig(e Endpoint, rt http.RoundTripper) *rest.Config {
+	return &rest.Config{Host: e.Server, Transport: rt, QPS: -1}
 }
