@@ -42,6 +42,8 @@ type Queue[T comparable] struct {
 	added    uint64        // counts up, to keep the order
 	timer    *time.Timer   // nil while no item is delayed
 	rings    time.Duration // the time that the timer is set for
+	done     map[T]int     // how often each item was done, of a counted queue; nil for others
+	target   int           // how often each has to be
 	shutDown bool
 }
 
@@ -87,10 +89,14 @@ func (q *Queue[T]) AddWithOpts(o priorityqueue.AddOpts, keys ...T) {
 	}
 }
 
-func (q *Queue[T]) add(key T, lane string, wanted *int, after time.Duration) {
-	priority := ptr.Deref(wanted, 0)
+func (q *Queue[T]) add(key T, lane string, priority *int, after time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.put(key, lane, ptr.Deref(priority, 0), after)
+}
+
+// put needs the lock.
+func (q *Queue[T]) put(key T, lane string, priority int, after time.Duration) {
 	if q.shutDown {
 		return
 	}
@@ -271,6 +277,7 @@ func (q *Queue[T]) Done(key T) {
 		delete(q.items, key)
 		q.shrink()
 	}
+	q.countDone(key)
 }
 
 // burst items may have waited without a reason to free memory.

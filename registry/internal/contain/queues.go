@@ -73,14 +73,15 @@ func setQueue[request comparable](app *App, field reflect.Value, of liveness.Sub
 	if !ok {
 		return
 	}
-	if app.Queues != nil && functionName(field) == app.Queues.standard {
-		made = newQueue(made, app.Queues.metrics)
+	switch q := app.Queues; {
+	case q == nil:
+	case q.rounds != nil:
+		made = newCountedQueue[request](q, app.Name)
+	case functionName(field) == q.standard:
+		made = newQueue(made, q.metrics)
 	}
 	if app.Monitor != nil {
 		made = liveness.Wrap(app.Monitor, of, made)
-	}
-	if app.Queues != nil && app.Queues.rounds != nil {
-		made = countRounds(made, app.Name, app.Queues.rounds)
 	}
 	field.Set(reflect.ValueOf(made))
 }

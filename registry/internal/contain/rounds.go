@@ -3,6 +3,7 @@
 package contain
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -26,22 +27,29 @@ type counted interface {
 	ShuttingDown() bool
 }
 
-// NewCountedQueues returns Queues that count rounds, and have no priorities.
+// NewCountedQueues returns Queues for a rehearsal: every controller has a Queue that counts rounds, also one with a NewQueue of its
+// own.
 func NewCountedQueues() *Queues {
 	q := NewQueues()
 	q.rounds = &rounds{queues: map[string][]counted{}}
 	return q
 }
 
-func (q *Queues) live(app string) (live []counted) {
+func newCountedQueue[request comparable](q *Queues, app string) liveness.NewQueue[request] {
+	return func(name string, limiter workqueue.TypedRateLimiter[request]) workqueue.TypedRateLimitingInterface[request] {
+		one := NewQueue(name, limiter, q.metrics)
+		one.done, one.target = map[request]int{}, 1
+		q.rounds.mu.Lock()
+		defer q.rounds.mu.Unlock()
+		q.rounds.queues[app] = append(q.rounds.queues[app], one)
+		return one
+	}
+}
+
+func (q *Queues) live(app string) []counted {
 	q.rounds.mu.Lock()
 	defer q.rounds.mu.Unlock()
-	for _, one := range q.rounds.queues[app] {
-		if !one.ShuttingDown() {
-			live = append(live, one)
-		}
-	}
-	return live
+	return slices.DeleteFunc(slices.Clone(q.rounds.queues[app]), counted.ShuttingDown)
 }
 
 // Rounds returns the sum of the controllers of an App.
@@ -60,100 +68,41 @@ func (q *Queues) Repeat(app string) {
 	}
 }
 
-func countRounds[request comparable](inner liveness.NewQueue[request], app string, r *rounds) liveness.NewQueue[request] {
-	return func(name string, limiter workqueue.TypedRateLimiter[request]) workqueue.TypedRateLimitingInterface[request] {
-		c := &countedQueue[request]{TypedRateLimitingInterface: inner(name, limiter), due: map[request]time.Time{}, done: map[request]int{}, target: 1}
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.queues[app] = append(r.queues[app], c)
-		return c
-	}
-}
-
-// countedQueue counts how often each request was done.
-type countedQueue[request comparable] struct {
-	workqueue.TypedRateLimitingInterface[request]
-
-	mu      sync.Mutex            // protects the fields; not held for calls of the queue
-	due     map[request]time.Time // when a request that was added may begin
-	done    map[request]int
-	target  int
-	working int
-}
-
 // soon is the longest wait of a request that is to come. A longer one is a timer.
 const soon = 10 * time.Second
 
-func (q *countedQueue[request]) rounds() Rounds {
+// rounds counts the items that were not done often enough: all of these wait, or are in work.
+func (q *Queue[T]) rounds() (r Rounds) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	r, limit := Rounds{Working: q.working}, time.Now().Add(soon)
-	for key, at := range q.due {
-		if q.done[key] < q.target && at.Before(limit) {
+	limit := q.in(soon)
+	for key, i := range q.items {
+		if i.inWork {
+			r.Working++
+		}
+		if q.done[key] < q.target && (i.inWork || i.place != delayed || i.at < limit) {
 			r.Left++
 		}
 	}
 	return r
 }
 
-func (q *countedQueue[request]) repeat() {
-	q.mu.Lock()
-	q.target = 2
-	var again []request
-	for key := range q.done {
-		q.done[key], q.due[key] = 1, time.Now()
-		again = append(again, key)
-	}
-	q.mu.Unlock()
-	for _, key := range again {
-		q.TypedRateLimitingInterface.Add(key)
-	}
-}
-
-func (q *countedQueue[request]) added(key request, after time.Duration) {
+func (q *Queue[T]) repeat() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	at := time.Now().Add(after)
-	if before, known := q.due[key]; !known || q.done[key] < q.target && at.Before(before) {
-		q.due[key] = at
+	q.target = 2
+	for key := range q.done {
+		q.done[key] = 1
+		q.put(key, q.ready.laneOf(key), 0, 0)
 	}
 }
 
-func (q *countedQueue[request]) Add(key request) {
-	q.added(key, 0)
-	q.TypedRateLimitingInterface.Add(key)
-}
-
-func (q *countedQueue[request]) AddAfter(key request, after time.Duration) {
-	q.added(key, after)
-	q.TypedRateLimitingInterface.AddAfter(key, after)
-}
-
-func (q *countedQueue[request]) AddRateLimited(key request) {
-	q.added(key, 0)
-	q.TypedRateLimitingInterface.AddRateLimited(key)
-}
-
-func (q *countedQueue[request]) Get() (key request, shutdown bool) {
-	if key, shutdown = q.TypedRateLimitingInterface.Get(); !shutdown {
-		q.mu.Lock()
-		defer q.mu.Unlock()
-		q.working++
+// countDone adds an item again that was not done often enough. It needs the lock.
+func (q *Queue[T]) countDone(key T) {
+	if q.done == nil {
+		return
 	}
-	return key, shutdown
-}
-
-func (q *countedQueue[request]) Done(key request) {
-	q.mu.Lock()
-	q.working--
-	q.done[key]++
-	again := q.done[key] < q.target
-	if again {
-		q.due[key] = time.Now()
-	}
-	q.mu.Unlock()
-	q.TypedRateLimitingInterface.Done(key)
-	if again {
-		q.TypedRateLimitingInterface.Add(key)
+	if q.done[key]++; q.done[key] < q.target {
+		q.put(key, q.ready.laneOf(key), 0, 0)
 	}
 }
