@@ -15,6 +15,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/clusterfx/clusterfx/internal/requestinfo"
 )
 
 // What client-go quotes of an accepting response.
@@ -72,23 +74,7 @@ func typeOf(r *http.Request, form string, own func(text string) bool) string {
 
 // isProxied: a server behind the subresource proxy of an object responds, not the API server.
 func isProxied(r *http.Request) bool {
-	if r.URL == nil {
-		return false
-	}
-	before, rest, found := strings.Cut(r.URL.Path, "/apis/")
-	version := 2                                                                                 // group and version
-	if core, of, isCore := strings.Cut(r.URL.Path, "/api/"); isCore && len(core) < len(before) { // Later occurrences belong to the path of the proxied server.
-		rest, found, version = of, true, 1
-	}
-	if !found {
-		return false
-	}
-	parts := strings.Split(rest, "/")
-	parts = parts[min(version, len(parts)):]
-	if len(parts) > 3 && parts[0] == "namespaces" {
-		parts = parts[2:]
-	}
-	return len(parts) > 2 && parts[2] == "proxy"
+	return r.URL != nil && requestinfo.Of(r.URL.Path).Subresource == "proxy"
 }
 
 func isWatch(r *http.Request) bool { return isTrue(r, "watch") }

@@ -7,10 +7,11 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/clusterfx/clusterfx/internal/requestinfo"
 )
 
 // Gate is a transport that sends what may change something only if Check returns nil. It does not wait, so that the
@@ -56,32 +57,29 @@ func (g *Gate) WrappedRoundTripper() http.RoundTripper { return g.Next }
 // Refuse answers a refused event like an API server, so that the recorder drops it, and others with otherwise, or err
 // if that is nil.
 func Refuse(r *http.Request, err error, otherwise func(*http.Request, error) (*http.Response, error)) (*http.Response, error) {
-	writesEvent := r.Method != http.MethodGet && isEvent(r.URL.Path)
-	if !writesEvent && otherwise != nil {
+	isEvent := writesEvent(r)
+	if !isEvent && otherwise != nil {
 		return otherwise(r, err)
 	}
 	if r.Body != nil {
 		_ = r.Body.Close()
 	}
-	if writesEvent {
+	if isEvent {
 		return forbidden(r, err)
 	}
 	return nil, err
 }
 
-// isReview: a question about the hub's own permissions is a POST that changes nothing. A path of the same end behind
-// a proxy leads elsewhere.
+// isReview: a question about the hub's own permissions is a POST that changes nothing.
 func isReview(r *http.Request) bool {
-	before, kind, found := strings.Cut(r.URL.Path, "/apis/authorization.k8s.io/v1/")
-	isKnown := kind == "selfsubjectaccessreviews" || kind == "selfsubjectrulesreviews"
-	return found && isKnown && r.Method == http.MethodPost && !strings.Contains(before, "/proxy")
+	of := requestinfo.Of(r.URL.Path)
+	return r.Method == http.MethodPost && of.Group == "authorization.k8s.io" && of.IsCollection() &&
+		(of.Resource == "selfsubjectaccessreviews" || of.Resource == "selfsubjectrulesreviews")
 }
 
-func isEvent(path string) bool {
-	api, object, _ := strings.Cut(path, "/namespaces/")
-	_, resource, _ := strings.Cut(object, "/")
-	return (strings.HasSuffix(api, "/apis/events.k8s.io/v1") || strings.HasSuffix(api, "/api/v1")) &&
-		(resource == "events" || strings.HasPrefix(resource, "events/"))
+func writesEvent(r *http.Request) bool {
+	of := requestinfo.Of(r.URL.Path)
+	return r.Method != http.MethodGet && of.Resource == "events" && (of.Group == "" || of.Group == "events.k8s.io")
 }
 
 // forbidden is an API server's refusal. On any other error recorders keep an event for two minutes, in a goroutine
