@@ -27,8 +27,8 @@ func calledFunctions() map[string]string {
 		"app: transform of a cache filter":                              "TestCacheFilter_TransformPanics",
 		"app: supervised reconciler":                                    "TestSupervise_NothingButPanics",
 		"Each: function":                                                "TestEach",
-		"middleware: Select, Transport":                                 "internal/tests/TestSet_Wrap_Broken",
-		"middleware: Client":                                            "internal/tests/TestSet_Limits",
+		"middleware: Select, Transport":                                 "TestMiddlewareSet_Wrap_Broken",
+		"middleware: Client":                                            "TestMiddlewareSet_Limits",
 	}
 }
 

@@ -122,9 +122,12 @@ func (r *Registry) isSilent(name ClusterName) bool {
 	return err == nil && a.Current().Status.State != state.StateReady
 }
 
-// keepHolds begins with the stored holds. The caller has r.mu, and r is not closed.
-func (r *Registry) keepHolds() {
+// keepUp begins with the stored holds. The caller has r.mu, and r is not closed.
+func (r *Registry) keepUp() {
 	r.begun.Do(func() {
+		if r.ownPulse {
+			r.upkeep.Go(func() { r.pulse.Run(r.remotes.Apps.Root) })
+		}
 		r.upkeep.Go(func() {
 			apps := r.remotes.Apps
 			apps.Deletes.Run(apps.Root, upkeepEvery, func(err error) {

@@ -7,7 +7,6 @@ import (
 	"context"
 	"crypto/rand"
 	"net/http"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -21,13 +20,11 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/catalog"
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
-	"github.com/clusterfx/clusterfx/registry/internal/middleware"
 	"github.com/clusterfx/clusterfx/registry/internal/probe"
 	"github.com/clusterfx/clusterfx/registry/internal/restmapper"
 	"github.com/clusterfx/clusterfx/registry/internal/startqueue"
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
-	"github.com/clusterfx/clusterfx/registry/liveness"
 	"github.com/clusterfx/clusterfx/registry/rbac"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -68,7 +65,7 @@ func (r *Registry) startSlots() map[string]int {
 }
 
 // newRemotes makes a Host whose functions lead back to the registry.
-func (r *Registry) newRemotes(o Options, modules catalog.Catalog, inForce *middleware.Set) *actor.Common {
+func (r *Registry) newRemotes(o Options, modules catalog.Catalog) *actor.Common {
 	apps, end := newAppHost(o)
 	r.end = end
 	var epochs atomic.Int64
@@ -76,14 +73,14 @@ func (r *Registry) newRemotes(o Options, modules catalog.Catalog, inForce *middl
 		Apps: apps, Log: r.log, Key: []byte(rand.Text()), Policy: o.Policy,
 		Connections: probe.Options{
 			Contacts: startqueue.New(contacts, contactTurn, o.overloaded).Adapting(o.paces.Overload), Tracer: apps.Tracer, Metrics: apps.Metrics,
-			Beat: r.pulse.beat, Starved: r.pulse.StarvedSince, Pauses: o.paces.pauses(),
+			Starved: r.pulse.StarvedSince, Pauses: o.paces.pauses(),
 			Redact: o.Secrets.Redact,
 		},
 		Secrets: o.Secrets,
 		Undeclared: func(run []catalog.Choice, labels map[string]string) cache.Undeclared {
 			return undeclaredIn(modules, run, labels)
 		},
-		Modules: modules, Offered: r.offered, Middleware: inForce,
+		Modules: modules, Offered: r.offered, Middleware: r.middleware,
 		HubTransport: r.hubTransportFor, Graph: r.graph, Explain: explanations(o.Explain),
 		NextEpoch: func() int64 { return epochs.Add(1) }, LeaseGrace: orDefault(o.paces.LeaseGrace, leaseGrace),
 		Claim: r.claim, IsHub: r.isHub, Forget: r.forget, Changed: r.changed,
@@ -156,19 +153,4 @@ func (r *Registry) claim(id string, name ClusterName, since time.Time) (holder C
 		a.ProbeNow()
 	}
 	return holder
-}
-
-// pulse tells probes that the hub itself is starved. Without a monitor it beats from first contact to the end of the root.
-type pulse struct {
-	*liveness.Pulse
-	beat    func() // makes sure that the pulse beats
-	beating sync.WaitGroup
-}
-
-func (r *Registry) usePulse(m *liveness.Monitor) {
-	r.pulse.Pulse, r.pulse.beat = m.Pulse(), func() {}
-	if r.pulse.Pulse == nil {
-		r.pulse.Pulse = liveness.NewPulse()
-		r.pulse.beat = sync.OnceFunc(func() { r.pulse.beating.Go(func() { r.pulse.Run(r.remotes.Apps.Root) }) })
-	}
 }

@@ -53,7 +53,7 @@ func (r *Registry) beginHubPart(l *hubpart.Run, g hubGraph) hubpart.Callbacks {
 	return hubpart.Callbacks{
 		Graph: func() fx.Option { return g.fx(l) },
 		// The middleware stays in force when the part ends, and while it is started again.
-		Built: func() error { return r.remotes.Middleware.Add(middlewareOf(g.given.Middleware)) },
+		Built: func() error { return r.middleware.Add(g.given.Middleware) },
 		Ready: func() {
 			if shares {
 				r.offer(g.entry.Name, &catalog.Offer{Life: l.Number, Shared: g.given.Shared})

@@ -5,7 +5,6 @@ package registry
 import (
 	"net/http"
 
-	"github.com/clusterfx/clusterfx/registry/internal/middleware"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -24,12 +23,4 @@ type Middleware struct {
 	// several times or not at all, and cannot bypass the fence and the gate. The body of the response that it returns is limited for
 	// its reader; a body that it reads itself is not. A change of the selection takes effect with the next request. Default: nil.
 	Transport func(cluster ClusterName, next http.RoundTripper) http.RoundTripper
-}
-
-func middlewareOf(all []Middleware) []middleware.Middleware {
-	var converted []middleware.Middleware
-	for _, m := range all {
-		converted = append(converted, middleware.Middleware(m))
-	}
-	return converted
 }

@@ -25,9 +25,9 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/internal/hubpart"
 	"github.com/clusterfx/clusterfx/registry/internal/logsink"
-	"github.com/clusterfx/clusterfx/registry/internal/middleware"
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+	"github.com/clusterfx/clusterfx/registry/liveness"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -51,14 +51,16 @@ type core struct {
 	hubObjects    *hubobjects.Pool // the informers of the hub's objects
 	appsNamespace string           // whose ServiceAccounts the apps act as in the hub; empty for the hub itself
 	shared        []catalog.Shared
+	middleware    *middlewareSet
 	offers        atomic.Pointer[catalog.Offers] // the values that the hub parts of modules share now
-	pulse         pulse
+	pulse         *liveness.Pulse                // tells probes that the hub itself is starved
+	ownPulse      bool                           // it beats with the upkeep, and not with the monitor of the hub
 
 	events  broadcast
 	states  *telemetry.States
 	parts   atomic.Pointer[hubpart.Supervisor] // nil without FX
 	running sync.WaitGroup                     // the actors, also of remotes that are forgotten; added to while not closed
-	upkeep  sync.WaitGroup                     // of the holds of deletes; added to while not closed
+	upkeep  sync.WaitGroup                     // of the holds of deletes, and the pulse; added to while not closed
 	begun   sync.Once                          // the upkeep
 
 	mu     sync.RWMutex // protects the fields below; held for map operations only
@@ -82,7 +84,7 @@ func New(o Options) (*Registry, error) {
 	if err := checkHubRuns(modules); err != nil {
 		return nil, fmt.Errorf("check the modules: %w", err)
 	}
-	inForce, err := middleware.New(middlewareOf(o.Middleware))
+	inForce, err := newMiddlewareSet(o.Middleware)
 	if err != nil {
 		return nil, fmt.Errorf("check the middleware: %w", err)
 	}
@@ -112,13 +114,13 @@ func New(o Options) (*Registry, error) {
 	return r, nil
 }
 
-func newRegistry(o Options, modules catalog.Catalog, inForce *middleware.Set, transport http.RoundTripper) (r *Registry, err error) {
+func newRegistry(o Options, modules catalog.Catalog, inForce *middlewareSet, transport http.RoundTripper) (r *Registry, err error) {
 	if o.Rehearsal != nil {
 		o.Gate, o.Alive = nil, nil // They are for values that hub parts get with their Options.
 	}
 	r = &Registry{core: &core{
 		log: RedactingLogger(o.Log, o.Secrets), hubID: o.HubID, allowHub: o.AllowHub, allowTwin: o.AllowDuplicates,
-		hubTransport: transport, hubCache: o.HubCache, shared: o.Shared,
+		hubTransport: transport, hubCache: o.HubCache, shared: o.Shared, middleware: inForce,
 		actors: map[ClusterName]*actor.Actor{}, claims: claims{},
 	}}
 	r.offers.Store(&catalog.Offers{})
@@ -128,8 +130,10 @@ func newRegistry(o Options, modules catalog.Catalog, inForce *middleware.Set, tr
 	if r.hubCache == nil {
 		r.hubCache = noCache{}
 	}
-	r.usePulse(o.Monitor)
-	r.remotes = r.newRemotes(o, modules, inForce)
+	if r.pulse = o.Monitor.Pulse(); r.pulse == nil {
+		r.pulse, r.ownPulse = liveness.NewPulse(), true
+	}
+	r.remotes = r.newRemotes(o, modules)
 	if r.remotes.Apps.Deletes, err = r.newDeletes(o, modules); err != nil {
 		return nil, err
 	}
@@ -177,7 +181,7 @@ func (r *Registry) ensure(name ClusterName, config state.Desired, mustBeNew bool
 		a.Want(config)
 		return a, nil
 	}
-	r.keepHolds()
+	r.keepUp()
 	a = actor.New(r.remotes, name, config)
 	r.actors[name] = a
 	r.running.Go(a.Run)
@@ -328,7 +332,6 @@ func (r *Registry) Shutdown(ctx context.Context) error {
 		r.hubObjects.Close()
 		r.remotes.Apps.Registerer.Unregister(r.states)
 		r.end()
-		r.pulse.beating.Wait()
 		r.upkeep.Wait()
 	}()
 	select {
@@ -343,7 +346,7 @@ func (r *Registry) Shutdown(ctx context.Context) error {
 func (r *Registry) Start(ctx context.Context) error {
 	r.mu.Lock()
 	if !r.closed {
-		r.keepHolds()
+		r.keepUp()
 	}
 	r.mu.Unlock()
 	<-ctx.Done()

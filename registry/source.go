@@ -35,12 +35,12 @@ func (r *Registry) Follow(ctx context.Context, f func(Event)) {
 	ctx, cancel := r.within(ctx)
 	mailbox := r.events.subscribe()
 	for _, info := range r.List() {
-		mailbox.putFirst(firstEvent(info))
+		mailbox.put(firstEvent(info), true)
 	}
 	call := r.contained("function given to Follow", f)
 	go func() {
 		defer cancel(nil)
-		defer r.events.unsubscribe(mailbox)
+		defer r.events.subscribers.Delete(mailbox)
 		for {
 			select {
 			case <-mailbox.filled:
@@ -63,34 +63,19 @@ func firstEvent(info Status) Event {
 }
 
 // broadcast never waits for a subscriber.
-type broadcast struct {
-	mu          sync.Mutex // protects subscribers; held for map operations only
-	subscribers map[*mailbox]struct{}
-}
+type broadcast struct{ subscribers sync.Map } // of *mailbox
 
 func (b *broadcast) subscribe() *mailbox {
 	m := &mailbox{latest: map[ClusterName]Event{}, filled: make(chan struct{}, 1)}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.subscribers == nil {
-		b.subscribers = map[*mailbox]struct{}{}
-	}
-	b.subscribers[m] = struct{}{}
+	b.subscribers.Store(m, nil)
 	return m
 }
 
-func (b *broadcast) unsubscribe(m *mailbox) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.subscribers, m)
-}
-
 func (b *broadcast) publish(e Event) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for m := range b.subscribers {
-		m.put(e)
-	}
+	b.subscribers.Range(func(m, _ any) bool {
+		m.(*mailbox).put(e, false)
+		return true
+	})
 }
 
 type mailbox struct {
@@ -99,27 +84,17 @@ type mailbox struct {
 	filled chan struct{} // capacity 1
 }
 
-func (m *mailbox) put(e Event) {
+// put keeps a newer event instead of the first about a remote.
+func (m *mailbox) put(e Event, isFirst bool) {
 	m.mu.Lock()
-	// That a remote changed must not hide that it was lost or became ready.
-	if last, ok := m.latest[e.Name]; ok && e.Kind == EventChanged && last.Kind != EventStopped {
+	last, waits := m.latest[e.Name]
+	switch {
+	case waits && isFirst:
+		e = last
+	case waits && e.Kind == EventChanged && last.Kind != EventStopped: // must not hide that it was lost or became ready
 		e.Kind = last.Kind
 	}
 	m.latest[e.Name] = e
-	m.mu.Unlock()
-	select {
-	case m.filled <- struct{}{}:
-	default:
-	}
-}
-
-// putFirst keeps a newer event.
-func (m *mailbox) putFirst(e Event) {
-	m.mu.Lock()
-	_, newer := m.latest[e.Name]
-	if !newer {
-		m.latest[e.Name] = e
-	}
 	m.mu.Unlock()
 	select {
 	case m.filled <- struct{}{}:

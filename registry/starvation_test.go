@@ -16,7 +16,6 @@ import (
 	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/internal/catalog"
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
-	"github.com/clusterfx/clusterfx/registry/internal/middleware"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 	"github.com/clusterfx/clusterfx/registry/liveness"
 )
@@ -29,12 +28,10 @@ func TestPulse_OfTheMonitor(t *testing.T) {
 		Monitor: monitor, Scheme: runtime.NewScheme(), Secrets: &kubeconfig.Redactor{},
 		Hub: &rest.Config{}, HubMapper: meta.NewDefaultRESTMapper(nil),
 	}
-	r, err := newRegistry(o, catalog.Catalog{}, &middleware.Set{}, http.DefaultTransport)
+	r, err := newRegistry(o, catalog.Catalog{}, &middlewareSet{}, http.DefaultTransport)
 	testkit.Must(t, err)
 	defer r.end()
-	r.pulse.beat()
-	r.pulse.beating.Wait() // It waits for a pulse of the registry's own, if there is one.
-	if r.pulse.Pulse != monitor.Pulse() {
+	if r.pulse != monitor.Pulse() || r.ownPulse {
 		t.Error("the registry has a pulse of its own")
 	}
 }
@@ -48,7 +45,9 @@ func TestPulse_EndsWithTheRegistry(t *testing.T) {
 				Hub: &rest.Config{Host: "https://127.0.0.1:1"}, HubMapper: meta.NewDefaultRESTMapper(nil), Scheme: runtime.NewScheme(),
 			})
 			testkit.Must(t, err)
-			r.pulse.beat()
+			r.mu.Lock()
+			r.keepUp()
+			r.mu.Unlock()
 			testkit.Must(t, r.Shutdown(ctx))
 			for stack := range contain.Stacks("test", t.Name()) {
 				if strings.Contains(stack, "liveness.(*Pulse).Run") {

@@ -13,7 +13,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/app"
 	"github.com/clusterfx/clusterfx/registry/internal/cache"
 	"github.com/clusterfx/clusterfx/registry/internal/catalog"
-	"github.com/clusterfx/clusterfx/registry/internal/middleware"
 	"github.com/clusterfx/clusterfx/registry/internal/probe"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 	"github.com/clusterfx/clusterfx/registry/state"
@@ -32,7 +31,7 @@ type Common struct {
 	Secrets    *kubeconfig.Redactor
 	Modules    catalog.Catalog
 	Offered    func() catalog.Offers
-	Middleware *middleware.Set
+	Middleware Middleware
 	// Undeclared is for an app with these modules, of a remote with these labels.
 	Undeclared   func(run []catalog.Choice, labels map[string]string) cache.Undeclared
 	HubTransport func(state.ClusterName) http.RoundTripper
@@ -52,6 +51,17 @@ type Common struct {
 	Zombies atomic.Int64
 
 	steps sync.Map // the names of the cleanup steps of all apps so far
+}
+
+// Middleware changes the limits and the requests of apps.
+type Middleware interface {
+	// Limits returns the limits as the middleware changes them. The error has the middleware that failed, which the limits are without.
+	Limits(name state.ClusterName, c *state.Desired) (state.ClientLimits, error)
+	// Wrap returns a transport through the middleware and then send, or nil if none wraps it. desired returns the desired state in
+	// use; the same pointer must be the same state.
+	Wrap(name state.ClusterName, desired func() *state.Desired, send http.RoundTripper) http.RoundTripper
+	// Wraps reports whether a middleware wraps the transport of a remote in this state, or its selection fails.
+	Wraps(name state.ClusterName, c *state.Desired) bool
 }
 
 // Start describes a new app.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/internal/app"
-	"github.com/clusterfx/clusterfx/registry/internal/middleware"
 	"github.com/clusterfx/clusterfx/registry/internal/probe"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 	"github.com/clusterfx/clusterfx/registry/state"
@@ -47,11 +46,17 @@ func TestActor_Settled(t *testing.T) {
 	}
 }
 
+type noMiddleware struct{ Middleware }
+
+func (noMiddleware) Limits(_ state.ClusterName, c *state.Desired) (state.ClientLimits, error) {
+	return c.Client, nil
+}
+
 // settledActor returns an Actor that does not run and whose remote is settled.
 func settledActor(t *testing.T) *Actor {
 	t.Helper()
 	a := New(&Common{
-		Apps: &app.Common{}, Log: logr.Discard(), Secrets: &kubeconfig.Redactor{}, Middleware: &middleware.Set{},
+		Apps: &app.Common{}, Log: logr.Discard(), Secrets: &kubeconfig.Redactor{}, Middleware: noMiddleware{},
 	}, "edge-1", state.Desired{}.WithDefaults())
 	a.take(a.config)
 	a.changed = false

@@ -63,7 +63,7 @@ type Life struct {
 
 	graph   graphLog
 	hooks   hooks
-	sources sources
+	sources sync.Map // of *source
 	intake  *meter.Limiter
 	cache   atomic.Pointer[cache.Cache] // nil until it is made
 	parents *evidence.Judge

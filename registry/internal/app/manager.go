@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -35,7 +36,7 @@ import (
 // of its step starts at once:
 //
 //  1. servers (manager.Server) and webhook servers;
-//  2. the cluster and all other runnables with a GetCache method, until their caches have synced;
+//  2. the cluster and all other runnables with a GetCache method, until their caches have synced, for five seconds at most;
 //  3. runnables that need no leader election;
 //  4. the Warmup of all controllers, without waiting for its end;
 //  5. all other runnables. Then the channel of Elected is closed.
@@ -144,8 +145,16 @@ func stepOf(r manager.Runnable) (step, member) {
 }
 
 func memberWithCache(r hasCache) member {
-	return member{Runnable: r, ready: func(ctx context.Context) bool { return r.GetCache().WaitForCacheSync(ctx) }}
+	return member{Runnable: r, ready: func(ctx context.Context) bool {
+		ctx, cancel := context.WithTimeout(ctx, headStart)
+		defer cancel()
+		return r.GetCache().WaitForCacheSync(ctx) || ctx.Err() != nil
+	}}
 }
+
+// headStart is how long other runnables wait for the cache of a cluster: one that a module has added and that does not respond
+// must not keep other modules from starting.
+const headStart = 5 * time.Second
 
 // Elected returns a channel that is closed when all runnables of the start have started: an App needs no election.
 func (m *Manager) Elected() <-chan struct{} { return m.elected }

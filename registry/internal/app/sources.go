@@ -2,39 +2,30 @@
 
 package app
 
-import (
-	"maps"
-	"slices"
-	"sync"
-	"time"
-)
+import "time"
 
-// sources are what modules watch beside the cache.
-type sources struct {
-	mu    sync.Mutex // protects the field
-	blind map[*blindness]struct{}
-}
-
-type blindness struct {
+// source is what a module watches beside the cache.
+type source struct {
 	module string
-	of     func(now time.Time) string
+	blind  func(now time.Time) string
 }
 
 // AddSource adds a source of a module until remove is called. blind returns the kind of its objects if they are not
 // current, otherwise nothing; it must return at once.
 func (l *Life) AddSource(module string, blind func(now time.Time) string) (remove func()) {
-	s, one := &l.sources, &blindness{module, blind}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.blind == nil {
-		s.blind = map[*blindness]struct{}{}
-	}
-	s.blind[one] = struct{}{}
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.blind, one)
-	}
+	one := &source{module, blind}
+	l.sources.Store(one, nil)
+	return func() { l.sources.Delete(one) }
+}
+
+func (l *Life) blindSource(module string, now time.Time) (kind string) {
+	l.sources.Range(func(one, _ any) bool {
+		if s, _ := one.(*source); s.module == module {
+			kind = s.blind(now)
+		}
+		return kind == ""
+	})
+	return kind
 }
 
 // Go runs f in a goroutine of the Life; f must return when the context of the Life ends. If it has ended, Go returns
@@ -48,19 +39,4 @@ func (l *Life) Go(f func()) bool {
 		f()
 	}()
 	return true
-}
-
-func (s *sources) blindIn(module string, now time.Time) string {
-	s.mu.Lock()
-	all := slices.Collect(maps.Keys(s.blind))
-	s.mu.Unlock()
-	for _, one := range all {
-		if one.module != module {
-			continue
-		}
-		if kind := one.of(now); kind != "" {
-			return kind
-		}
-	}
-	return ""
 }

@@ -56,7 +56,7 @@ func (l *Life) Blind(module string) string {
 			return kind
 		}
 	}
-	return l.sources.blindIn(module, now)
+	return l.blindSource(module, now)
 }
 
 func staleCondition(stale []cache.InformerStatus, now time.Time, l Limits) state.Condition {

@@ -19,6 +19,8 @@ type stuckOwner struct {
 	stuck int
 }
 
+func (o *stuckOwner) Call(_ string, f func()) { f() }
+
 func (*stuckOwner) IsBroken() bool { return false }
 
 func (o *stuckOwner) Stuck(time.Duration, []string) { o.stuck++ }

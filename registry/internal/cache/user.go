@@ -25,8 +25,8 @@ import (
 type Owner interface {
 	// IsBroken reports whether calls of handlers are useless.
 	IsBroken() bool
-	// Recovered fails after a panic, or after the end of the goroutine if the value is nil.
-	Recovered(what string, value any)
+	// Call calls the code, and fails after a panic, or after the end of the goroutine.
+	Call(what string, f func())
 	// Stuck fails because a handler has not returned for a time.
 	Stuck(after time.Duration, goroutines []string)
 	// Fail fails with another error.
@@ -35,14 +35,11 @@ type Owner interface {
 
 // call calls code of a user.
 func call(o Owner, what string, f func()) {
-	returned := false
-	defer func() {
-		if !returned && o != nil {
-			o.Recovered(what, recover())
-		}
-	}()
-	f()
-	returned = true
+	if o == nil {
+		f()
+		return
+	}
+	o.Call(what, f)
 }
 
 // As returns the cache for another user. own: it is a module of the app. The module is empty for other code of the hub.

@@ -32,8 +32,8 @@ func NewContainer(app *App, module string, log logr.Logger) *Container {
 // ErrGoexit is the error of code that has ended its goroutine.
 var ErrGoexit = errors.New("runtime.Goexit was called, as FailNow of a test does")
 
-// Recovered fails the module because of a panic. Without a value its goroutine is ending.
-func (g *Container) Recovered(what string, value any) {
+// recovered fails the module because of a panic. Without a value its goroutine is ending.
+func (g *Container) recovered(what string, value any) {
 	err := ErrGoexit
 	if value != nil {
 		g.CountPanic()
@@ -67,7 +67,7 @@ func (g *Container) Call(what string, f func()) {
 	returned := false
 	defer func() {
 		if !returned {
-			g.Recovered(what, recover())
+			g.recovered(what, recover())
 		}
 	}()
 	f()

@@ -89,8 +89,8 @@ func (m *Manager) Add(r manager.Runnable) error {
 	switch r := r.(type) {
 	case *manager.Server, webhook.Server:
 		return m.Manager.Add(r) // the manager distinguishes them by their type
-	case interface{ GetCache() ctrlcache.Cache }:
-		return m.Manager.Add(&clusterRunnable{runnable: one, cache: r.GetCache()})
+	case withCache:
+		return m.Manager.Add(&clusterRunnable{runnable: one, withCache: r})
 	case ctrlcache.Informers:
 		one.isCache = true
 	}

@@ -52,8 +52,6 @@ type Options struct {
 	Contacts *startqueue.Queue
 	Tracer   *telemetry.Tracer
 	Metrics  *telemetry.Metrics
-	// Beat starts the detector of starvation unless it runs.
-	Beat func()
 	// Starved reports whether the hub was short of CPU time since a time.
 	Starved func(since time.Time) bool
 	// Redact replaces credentials in a text.

@@ -52,7 +52,6 @@ const (
 
 // Start starts the probe. report gets each outcome, in the probe's goroutine; see Attention.
 func (c *Connection) Start(report func(machine.Probed)) {
-	c.shared.Beat()
 	c.Transport.Lost = c.Doubt
 	c.rounds.report = report
 	c.rounds.mu.Lock()

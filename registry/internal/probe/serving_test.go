@@ -135,8 +135,8 @@ func (s *apiServer) connectBeside(tb testing.TB, p Pace, b Beside) *Connection {
 	tb.Cleanup(transport.Close)
 	return New(tb.Context(), Options{
 		Contacts: startqueue.New(8, time.Minute, func() bool { return false }), Metrics: telemetry.NewMetrics(prometheus.NewRegistry(), false),
-		Beat: func() {}, Starved: func(time.Time) bool { return false },
-		Redact: func(text string) string { return text },
+		Starved: func(time.Time) bool { return false },
+		Redact:  func(text string) string { return text },
 	}, Target{Cluster: "a", Transport: transport, Endpoint: parsed.Endpoint, Credential: "first", Pace: p, Beside: b})
 }
 

@@ -2,11 +2,7 @@
 
 package telemetry
 
-import (
-	"slices"
-
-	"github.com/prometheus/client_golang/prometheus"
-)
+import "github.com/prometheus/client_golang/prometheus"
 
 // vectors are updated when something happens.
 type vectors struct {
@@ -116,13 +112,10 @@ func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 	for _, vector := range m.all() {
 		vector.Collect(to)
 	}
-	m.mu.Lock()
-	caches := slices.Clone(m.caches)
-	m.mu.Unlock()
 	gauge := func(desc *prometheus.Desc, value int64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(value), labels...)
 	}
-	held, stale := m.sum(caches)
+	held, stale := m.sum()
 	for s, n := range stale {
 		gauge(m.stale, n, s.cluster, s.kind)
 	}
@@ -137,14 +130,16 @@ type series struct{ cluster, kind string }
 type amount struct{ objects, bytes int64 }
 
 // sum adds up caches that share a series: those of hub parts, of an app and its replacement, or of all remotes.
-func (m *Metrics) sum(caches []*cacheOf) (held map[series]amount, stale map[series]int64) {
+func (m *Metrics) sum() (held map[series]amount, stale map[series]int64) {
 	held, stale = map[series]amount{}, map[series]int64{}
-	for _, c := range caches {
+	m.caches.Range(func(one, _ any) bool {
+		c, _ := one.(*cacheOf)
 		cluster := m.label(c.cluster)
 		c.figures(func(kind string, objects, bytes int64) {
 			s := series{cluster, kind}
 			held[s] = amount{held[s].objects + objects, held[s].bytes + bytes}
 		}, func(kind string) { stale[series{cluster, kind}]++ })
-	}
+		return true
+	})
 	return held, stale
 }

@@ -5,7 +5,6 @@ package telemetry
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"time"
 
@@ -25,10 +24,8 @@ const ModuleLabel = "module"
 type Metrics struct {
 	vectors
 	gauges
-	aggregate bool // one series for all remotes
-
-	mu     sync.Mutex // protects the field
-	caches []*cacheOf // of the apps that have not ended
+	aggregate bool     // one series for all remotes
+	caches    sync.Map // *cacheOf of the apps that have not ended
 }
 
 // Figures reports the content of an app's cache: how many objects of a kind it holds, and their memory, and kinds with a stale
@@ -122,14 +119,8 @@ func (m *Metrics) Traffic(cluster string) *transport.Traffic {
 // FollowCache reports the content of the cache of an app until ctx ends.
 func (m *Metrics) FollowCache(ctx context.Context, cluster string, f Figures) {
 	followed := &cacheOf{cluster, f}
-	m.mu.Lock()
-	m.caches = append(m.caches, followed)
-	m.mu.Unlock()
-	context.AfterFunc(ctx, func() {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		m.caches = slices.DeleteFunc(m.caches, func(other *cacheOf) bool { return other == followed })
-	})
+	m.caches.Store(followed, nil)
+	context.AfterFunc(ctx, func() { m.caches.Delete(followed) })
 }
 
 // AddZombies changes the number of the apps of a remote that were stopped and do not end.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package tests
+package registry
 
 import (
 	"errors"
@@ -10,18 +10,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/clusterfx/clusterfx/internal/testkit"
-	"github.com/clusterfx/clusterfx/registry/internal/middleware"
-
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // naming returns a middleware that adds its name to a header of the request.
-func naming(name string, order int) middleware.Middleware {
-	return middleware.Middleware{Name: name, Order: order, Transport: func(_ state.ClusterName, next http.RoundTripper) http.RoundTripper {
+func naming(name string, order int) Middleware {
+	return Middleware{Name: name, Order: order, Transport: func(_ state.ClusterName, next http.RoundTripper) http.RoundTripper {
 		return testkit.RoundTrip(func(r *http.Request) (*http.Response, error) {
 			r.Header.Add("Names", name)
 			return next.RoundTrip(r)
@@ -44,22 +42,22 @@ func ok(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
 }
 
-func set(t *testing.T, all ...middleware.Middleware) *middleware.Set {
+func set(t *testing.T, all ...Middleware) *middlewareSet {
 	t.Helper()
-	s, err := middleware.New(all)
-	must(t, err)
+	s, err := newMiddlewareSet(all)
+	testkit.Must(t, err)
 	return s
 }
 
 // The order of middleware is independent of the order of its addition. A set adds all middleware of a hub part, or no
 // middleware at all.
-func TestSet_Add(t *testing.T) {
+func TestMiddlewareSet_Add(t *testing.T) {
 	t.Parallel()
 	s := set(t, naming("b", 0), naming("z", -1))
-	if err := s.Add([]middleware.Middleware{naming("a", 0), naming("c", 0)}); err != nil {
+	if err := s.Add([]Middleware{naming("a", 0), naming("c", 0)}); err != nil {
 		t.Error(err)
 	}
-	for _, bad := range [][]middleware.Middleware{{naming("d", 0), naming("a", 0)}, {naming("d", 0), {}}} {
+	for _, bad := range [][]Middleware{{naming("d", 0), naming("a", 0)}, {naming("d", 0), {}}} {
 		if err := s.Add(bad); err == nil {
 			t.Errorf("Add succeeds with %v", bad)
 		}
@@ -68,26 +66,26 @@ func TestSet_Add(t *testing.T) {
 	if diff := cmp.Diff([]string{"z", "a", "b", "c"}, names); diff != "" || err != nil {
 		t.Errorf("got error %v, names (-want +got): %s", err, diff)
 	}
-	if by := set(t, middleware.Middleware{Name: "limits"}).Wrap("edge", nil, testkit.RoundTrip(ok)); by != nil {
+	if by := set(t, Middleware{Name: "limits"}).Wrap("edge", nil, testkit.RoundTrip(ok)); by != nil {
 		t.Errorf("got %v without a middleware that wraps the transport, want nil", by)
 	}
 }
 
 // A middleware wraps the transport of the remotes that it selects, and may do so if its selection fails.
-func TestSet_Wraps(t *testing.T) {
+func TestMiddlewareSet_Wraps(t *testing.T) {
 	t.Parallel()
 	named := naming("a", 0)
 	for name, c := range map[string]struct {
-		with middleware.Middleware
+		with Middleware
 		want bool
 	}{
-		"without a transport": {middleware.Middleware{Name: "a"}, false},
+		"without a transport": {Middleware{Name: "a"}, false},
 		"of all remotes":      {named, true},
-		"of this remote":      {middleware.Middleware{Name: "a", Transport: named.Transport, Select: isEdge}, true},
-		"of another remote": {middleware.Middleware{Name: "a", Transport: named.Transport, Select: func(s state.Status) bool {
+		"of this remote":      {Middleware{Name: "a", Transport: named.Transport, Select: isEdge}, true},
+		"of another remote": {Middleware{Name: "a", Transport: named.Transport, Select: func(s state.Status) bool {
 			return !isEdge(s)
 		}}, false},
-		"whose selection panics": {middleware.Middleware{Name: "a", Transport: named.Transport, Select: func(state.Status) bool {
+		"whose selection panics": {Middleware{Name: "a", Transport: named.Transport, Select: func(state.Status) bool {
 			panic("broken")
 		}}, true},
 	} {
@@ -98,11 +96,11 @@ func TestSet_Wraps(t *testing.T) {
 func isEdge(s state.Status) bool { return s.Name == "edge" }
 
 // A set calls Select once for each desired state, and Transport once.
-func TestSet_Wrap_Selects(t *testing.T) {
+func TestMiddlewareSet_Wrap_Selects(t *testing.T) {
 	t.Parallel()
 	asked, made := 0, 0
 	named := naming("a", 0)
-	s := set(t, middleware.Middleware{
+	s := set(t, Middleware{
 		Name:   "a",
 		Select: func(s state.Status) bool { asked++; return s.Name == "edge" && s.Labels["on"] != "" },
 		Transport: func(name state.ClusterName, next http.RoundTripper) http.RoundTripper {
@@ -135,7 +133,7 @@ func (b *body) Close() error { b.closed++; return nil }
 
 // A middleware that breaks the contract of a RoundTripper fails the request with a NotHealthyError that names the
 // middleware. Other errors of a middleware pass unchanged.
-func TestSet_Wrap_Broken(t *testing.T) {
+func TestMiddlewareSet_Wrap_Broken(t *testing.T) {
 	t.Parallel()
 	own := errors.New("refused by the middleware")
 	left := &body{Reader: strings.NewReader("left")}
@@ -145,14 +143,14 @@ func TestSet_Wrap_Broken(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]struct {
-		middleware middleware.Middleware
+		middleware Middleware
 		broken     bool
 	}{
-		"no response":       {middleware.Middleware{Transport: returns(nil, nil)}, true},
-		"no transport":      {middleware.Middleware{Transport: func(state.ClusterName, http.RoundTripper) http.RoundTripper { return nil }}, true},
-		"panic in Select":   {middleware.Middleware{Transport: returns(nil, own), Select: func(state.Status) bool { panic("on purpose") }}, true},
-		"an error":          {middleware.Middleware{Transport: returns(nil, own)}, false},
-		"an error and more": {middleware.Middleware{Transport: returns(&http.Response{Body: left}, own)}, false},
+		"no response":       {Middleware{Transport: returns(nil, nil)}, true},
+		"no transport":      {Middleware{Transport: func(state.ClusterName, http.RoundTripper) http.RoundTripper { return nil }}, true},
+		"panic in Select":   {Middleware{Transport: returns(nil, own), Select: func(state.Status) bool { panic("on purpose") }}, true},
+		"an error":          {Middleware{Transport: returns(nil, own)}, false},
+		"an error and more": {Middleware{Transport: returns(&http.Response{Body: left}, own)}, false},
 	} {
 		c.middleware.Name = "bad"
 		_, err := send(t, set(t, c.middleware).Wrap("edge", func() *state.Desired { return &state.Desired{} }, testkit.RoundTrip(ok)))
@@ -164,7 +162,7 @@ func TestSet_Wrap_Broken(t *testing.T) {
 			t.Errorf("%s: got error %v", name, err)
 		}
 	}
-	bare := middleware.Middleware{Name: "bare", Transport: returns(&http.Response{StatusCode: http.StatusTeapot}, nil)}
+	bare := Middleware{Name: "bare", Transport: returns(&http.Response{StatusCode: http.StatusTeapot}, nil)}
 	if _, err := send(t, set(t, bare).Wrap("edge", func() *state.Desired { return &state.Desired{} }, testkit.RoundTrip(ok))); err != nil {
 		t.Errorf("response without a body: got error %v", err) // closed by send
 	}
@@ -174,14 +172,14 @@ func TestSet_Wrap_Broken(t *testing.T) {
 }
 
 // Middleware changes limits in its order. A middleware that panics has no effect and is reported.
-func TestSet_Limits(t *testing.T) {
+func TestMiddlewareSet_Limits(t *testing.T) {
 	t.Parallel()
 	s := set(
 		t,
-		middleware.Middleware{Name: "a", Client: func(l state.ClientLimits) state.ClientLimits { l.QPS, l.Burst = 1, 2; return l }},
-		middleware.Middleware{Name: "b", Client: func(state.ClientLimits) state.ClientLimits { panic("on purpose") }},
-		middleware.Middleware{Name: "c", Client: func(l state.ClientLimits) state.ClientLimits { l.QPS *= 7; l.Burst = 0; return l }},
-		middleware.Middleware{
+		Middleware{Name: "a", Client: func(l state.ClientLimits) state.ClientLimits { l.QPS, l.Burst = 1, 2; return l }},
+		Middleware{Name: "b", Client: func(state.ClientLimits) state.ClientLimits { panic("on purpose") }},
+		Middleware{Name: "c", Client: func(l state.ClientLimits) state.ClientLimits { l.QPS *= 7; l.Burst = 0; return l }},
+		Middleware{
 			Name: "d", Select: func(state.Status) bool { return false },
 			Client: func(l state.ClientLimits) state.ClientLimits { l.QPS = 0; return l },
 		},

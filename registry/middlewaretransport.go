@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package middleware
+package registry
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"sync/atomic"
 
@@ -12,9 +13,11 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-type roundTripper struct {
+// middlewareTransport asks before each request whether its middleware is selected, and keeps the result for a desired state,
+// because a Select function may be slow.
+type middlewareTransport struct {
 	middleware *Middleware
-	name       state.ClusterName
+	name       ClusterName
 	desired    func() *state.Desired
 	next       http.RoundTripper
 
@@ -29,7 +32,7 @@ type selectedFor struct {
 
 // RoundTrip uses the middleware if it is selected. A panic fails the request and nothing else: the goroutine may be
 // client-go's.
-func (t *roundTripper) RoundTrip(r *http.Request) (response *http.Response, err error) {
+func (t *middlewareTransport) RoundTrip(r *http.Request) (response *http.Response, err error) {
 	selected, err := t.isSelected()
 	if err == nil && !selected {
 		return t.next.RoundTrip(r)
@@ -57,9 +60,11 @@ func (t *roundTripper) RoundTrip(r *http.Request) (response *http.Response, err 
 	return response, err
 }
 
-func (t *roundTripper) failed(err error) error { return &brokenError{t.middleware.Name, err} }
+func (t *middlewareTransport) failed(err error) error {
+	return &brokenMiddlewareError{t.middleware.Name, err}
+}
 
-func (t *roundTripper) isSelected() (bool, error) {
+func (t *middlewareTransport) isSelected() (bool, error) {
 	desired := t.desired()
 	if known := t.selected.Load(); known != nil && known.desired == desired {
 		return known.is, nil
@@ -72,7 +77,7 @@ func (t *roundTripper) isSelected() (bool, error) {
 }
 
 // transport makes the round-tripper once per chain. If two are made at the same time, one is used.
-func (t *roundTripper) transport() http.RoundTripper {
+func (t *middlewareTransport) transport() http.RoundTripper {
 	if made := t.made.Load(); made != nil {
 		return *made
 	}
@@ -80,3 +85,17 @@ func (t *roundTripper) transport() http.RoundTripper {
 	t.made.CompareAndSwap(nil, &made)
 	return *t.made.Load()
 }
+
+// brokenMiddlewareError says that a broken middleware, and not the remote, failed a request.
+type brokenMiddlewareError struct {
+	name string
+	err  error
+}
+
+func (e *brokenMiddlewareError) Error() string {
+	return fmt.Sprintf("middleware %q of the hub is broken: %v", e.name, e.err)
+}
+
+func (e *brokenMiddlewareError) Unwrap() error { return e.err }
+
+func (e *brokenMiddlewareError) NotHealthy() string { return e.Error() }
