@@ -114,7 +114,7 @@ vuln: ## Look for known vulnerabilities in the code that runs, if their database
 test-config: ## Check the chart, the alerts and the dashboards with Helm and Prometheus (some minutes to compile).
 	cd config/test && $(TOOL) golangci-lint run ./... && go test -count 1 ./... && go mod tidy -diff
 
-mutants: controlplane ## Break the code in one place after another, and check that the tests notice (an hour; MUTANTS: lists or words).
+mutants: controlplane ## Break the code in one place after another, and check that the tests notice (an hour and more; MUTANTS: lists or words).
 	$(SERVERS) go run ./e2e/mutants $(MUTANTS)
 
 e2e-kind: controlplane ## Install a hub in kind and test it (Docker, 4 GB; KIND_NODE_IMAGE, HUB_IMAGE: images).

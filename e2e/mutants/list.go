@@ -15,9 +15,7 @@ import (
 )
 
 type mutant struct {
-	list   string // the file that it is in, without its ending
-	number int    // among the chosen mutants
-	binary string // which it shares with others, or ""
+	list string // the file that it is in, without its ending
 
 	Breaks string `json:"breaks"`
 	// File is a path in the module.

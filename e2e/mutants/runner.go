@@ -37,11 +37,8 @@ var errUnhealthy = errors.New("its tests fail without it, or do not compile")
 func (r *runner) runAll(ctx context.Context, all []mutant) error {
 	var trying errgroup.Group
 	trying.SetLimit(max(1, r.parallel))
-	for i := range all {
-		all[i].number = i
-	}
 	for _, group := range byPackage(all) {
-		isHealthy, err := r.prepare(ctx, group)
+		isHealthy, err := r.checkHealth(ctx, group)
 		if err != nil && ctx.Err() == nil {
 			r.report.say("ERROR     %v\n", err)
 		}
@@ -82,37 +79,8 @@ func byPackage(all []mutant) [][]*mutant {
 	return groups
 }
 
-// prepare is for mutants that can share a binary.
-func (r *runner) prepare(ctx context.Context, group []*mutant) (isHealthy func(*mutant) bool, err error) {
-	none := func(*mutant) bool { return false }
-	texts, joined, err := r.join(group)
-	if err != nil {
-		return none, err
-	}
-	dir, err := os.MkdirTemp(r.dir, "")
-	if err != nil {
-		return none, err
-	}
-	overlay, err := r.overlay(dir, texts)
-	if err != nil {
-		return none, err
-	}
-	binary, err := r.compile(ctx, dir, group[0].Package, "-overlay", overlay)
-	if err != nil {
-		r.report.say("          each mutant of %s has a separate binary, because they cannot share a binary: %v\n", group[0].Package, err)
-		clear(joined)
-		if binary, err = r.compile(ctx, dir, group[0].Package); err != nil {
-			return none, err
-		}
-	}
-	for m := range joined {
-		m.binary = binary
-	}
-	return r.checkHealth(ctx, binary, group)
-}
-
 // checkHealth runs the tests without mutants, and returns which can be tried, with an error if not all.
-func (r *runner) checkHealth(ctx context.Context, binary string, group []*mutant) (isHealthy func(*mutant) bool, err error) {
+func (r *runner) checkHealth(ctx context.Context, group []*mutant) (isHealthy func(*mutant) bool, err error) {
 	none := func(*mutant) bool { return false }
 	var runs []string
 	for _, m := range group {
@@ -120,7 +88,7 @@ func (r *runner) checkHealth(ctx context.Context, binary string, group []*mutant
 	}
 	slices.Sort(runs)
 	all := mutant{list: group[0].list, Package: group[0].Package, Run: strings.Join(slices.Compact(runs), "|")}
-	output, passed, err := r.test(ctx, binary, &all, "-test.timeout", slowTimeout.String())
+	output, passed, err := r.test(ctx, &all, "-timeout", slowTimeout.String())
 	switch {
 	case err != nil:
 		return none, err
@@ -142,22 +110,15 @@ func (r *runner) checkHealth(ctx context.Context, binary string, group []*mutant
 
 // run returns the first test that fails, or "".
 func (r *runner) run(ctx context.Context, m *mutant) (by string, err error) {
-	binary := m.binary
-	if binary == "" {
-		dir, err := os.MkdirTemp(r.dir, "")
-		if err != nil {
-			return "", err
-		}
-		defer func() { _ = os.RemoveAll(dir) }()
-		if binary, err = r.compileAlone(ctx, dir, m); err != nil {
-			return "", err
-		}
+	overlay, err := r.overlay(m)
+	if err != nil {
+		return "", err
 	}
 	timeout := fastTimeout
 	if m.isSlow() {
 		timeout = slowTimeout
 	}
-	output, passed, err := r.test(ctx, binary, m, "-test.failfast", "-test.timeout", timeout.String())
+	output, passed, err := r.test(ctx, m, "-overlay", overlay, "-failfast", "-timeout", timeout.String())
 	if err != nil || passed {
 		return "", err
 	}
@@ -170,59 +131,33 @@ func (r *runner) run(ctx context.Context, m *mutant) (by string, err error) {
 	return by, nil
 }
 
-func (r *runner) compileAlone(ctx context.Context, dir string, m *mutant) (binary string, err error) {
+// overlay is the file that makes the compiler use the mutant.
+func (r *runner) overlay(m *mutant) (path string, err error) {
 	text, err := m.apply(r.root)
 	if err != nil {
 		return "", err
 	}
-	overlay, err := r.overlay(dir, map[string][]byte{m.File: text})
+	dir, err := os.MkdirTemp(r.dir, "")
 	if err != nil {
 		return "", err
 	}
-	return r.compile(ctx, dir, m.Package, "-overlay", overlay)
-}
-
-// overlay is the file that makes the compiler use other contents.
-func (r *runner) overlay(dir string, texts map[string][]byte) (path string, err error) {
-	var overlay struct{ Replace map[string]string }
-	overlay.Replace = map[string]string{}
-	for file, text := range texts {
-		replaced, err := filepath.Abs(filepath.Join(r.root, file))
-		if err != nil {
-			return "", err
-		}
-		changed := filepath.Join(dir, fmt.Sprintf("changed%d.go", len(overlay.Replace)))
-		if err := os.WriteFile(changed, text, 0o600); err != nil {
-			return "", err
-		}
-		overlay.Replace[replaced] = changed
+	replaced, err := filepath.Abs(filepath.Join(r.root, m.File))
+	if err != nil {
+		return "", err
 	}
-	encoded, err := json.Marshal(overlay)
+	changed := filepath.Join(dir, "changed.go")
+	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {replaced: changed}})
 	if err != nil {
 		return "", err
 	}
 	path = filepath.Join(dir, "overlay.json")
-	return path, os.WriteFile(path, encoded, 0o600)
+	return path, errors.Join(os.WriteFile(changed, text, 0o600), os.WriteFile(path, overlay, 0o600))
 }
 
-func (r *runner) compile(ctx context.Context, dir, pkg string, flags ...string) (binary string, err error) {
-	binary = filepath.Join(dir, "package.test")
-	args := slices.Concat([]string{"test", "-c", "-ldflags=-s -w", "-o", binary}, flags, []string{pkg})
-	command := exec.CommandContext(ctx, "go", args...)
+func (r *runner) test(ctx context.Context, m *mutant, flags ...string) (output []byte, passed bool, err error) {
+	args := append([]string{"test", "-vet=off", "-ldflags=-s -w", "-count=1", "-v", "-run", m.Run, fmt.Sprintf("-short=%t", !m.isSlow())}, flags...)
+	command := exec.CommandContext(ctx, "go", append(args, m.Package)...)
 	command.Dir = r.root
-	if output, err := command.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("compile %s: %w\n%s", pkg, err, output)
-	}
-	return binary, nil
-}
-
-func (r *runner) test(ctx context.Context, binary string, m *mutant, flags ...string) (output []byte, passed bool, err error) {
-	flags = append(flags, "-test.v", "-test.run", m.Run, fmt.Sprintf("-test.short=%t", !m.isSlow()))
-	command := exec.CommandContext(ctx, binary, flags...)
-	command.Dir = filepath.Join(r.root, m.Package)
-	if m.binary != "" {
-		command.Env = append(os.Environ(), choice+"="+m.name())
-	}
 	// Interrupted first, so that it ends the API servers that it has started.
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
 	command.WaitDelay = 10 * time.Second
@@ -231,6 +166,8 @@ func (r *runner) test(ctx context.Context, binary string, m *mutant, flags ...st
 	switch {
 	case err != nil && !errors.As(err, &failed):
 		return nil, false, fmt.Errorf("run the tests of %s: %w", m.Package, err)
+	case bytes.Contains(output, []byte("[build failed]")):
+		return nil, false, fmt.Errorf("compile %s:\n%s", m.Package, output)
 	case !bytes.Contains(output, []byte("=== RUN")):
 		return nil, false, fmt.Errorf("no test of %s matches %s", m.Package, m.Run)
 	}
