@@ -283,7 +283,7 @@ func benchKindOf(b *testing.B) benchKind {
 	case "configmaps":
 		return benchKind{
 			empty: &corev1.ConfigMap{},
-			make:  func(meta metav1.ObjectMeta, text string) client.Object { return fleettest.ConfigMap(meta, text) },
+			make:  benchConfigMap,
 			informer: func(f informers.SharedInformerFactory) cache.SharedIndexInformer {
 				return f.Core().V1().ConfigMaps().Informer()
 			},
@@ -291,7 +291,7 @@ func benchKindOf(b *testing.B) benchKind {
 	case "pods":
 		return benchKind{
 			empty: &corev1.Pod{},
-			make:  func(meta metav1.ObjectMeta, text string) client.Object { return fleettest.Pod(meta, text) },
+			make:  benchPod,
 			informer: func(f informers.SharedInformerFactory) cache.SharedIndexInformer {
 				return f.Core().V1().Pods().Informer()
 			},

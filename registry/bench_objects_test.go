@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package fleettest
+package registry_test
 
 import (
 	"fmt"
@@ -11,17 +11,18 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ConfigMap returns a ConfigMap of 2 KB, which text fills.
-func ConfigMap(meta metav1.ObjectMeta, text string) *corev1.ConfigMap {
+// benchConfigMap has 2 KB, which text fills.
+func benchConfigMap(meta metav1.ObjectMeta, text string) client.Object {
 	return &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"text": strings.Repeat(text+" ", configMapBytes)[:configMapBytes]}}
 }
 
 const configMapBytes = 2048
 
-// Pod is that of a Deployment with a sidecar, as it runs. text is in labels, arguments and environment.
-func Pod(meta metav1.ObjectMeta, text string) *corev1.Pod {
+// benchPod is that of a Deployment with a sidecar, as it runs. text is in labels, arguments and environment.
+func benchPod(meta metav1.ObjectMeta, text string) client.Object {
 	meta.Labels = map[string]string{
 		"app.kubernetes.io/name": "web", "app.kubernetes.io/instance": "web-" + text, "pod-template-hash": "7f9c6d5b8", "team": "payments",
 	}
@@ -43,7 +44,7 @@ func Pod(meta metav1.ObjectMeta, text string) *corev1.Pod {
 		},
 	}}
 	for _, name := range []string{"web", "proxy"} {
-		p.Spec.Containers = append(p.Spec.Containers, container(name, text))
+		p.Spec.Containers = append(p.Spec.Containers, benchContainer(name, text))
 		p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, corev1.ContainerStatus{
 			Name: name, Image: "registry.example.com/payments/" + name + ":v1.2.3", Ready: true, Started: new(true),
 			ImageID:     "registry.example.com/payments/" + name + "@sha256:" + strings.Repeat("0123456789abcdef", 4),
@@ -61,7 +62,7 @@ func Pod(meta metav1.ObjectMeta, text string) *corev1.Pod {
 	return p
 }
 
-func container(name, text string) corev1.Container {
+func benchContainer(name, text string) corev1.Container {
 	c := corev1.Container{
 		Name: name, Image: "registry.example.com/payments/" + name + ":v1.2.3",
 		Args:  []string{"--listen=:8080", "--verbose", "--cluster=" + text},
