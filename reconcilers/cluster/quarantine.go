@@ -22,11 +22,11 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// JournalName is the prefix of JournalNames.
+// JournalName is the ConfigMap of the credentials namespace with the starts.
 const JournalName = "clusterfx-starting"
 
-// JournalNames returns the ConfigMaps of the credentials namespace with the starts, each for a part of the fleet.
-func JournalNames() []string { return journal.Names(JournalName) }
+// JournalNames returns the ConfigMaps of the Journal.
+func JournalNames() []string { return []string{JournalName} }
 
 // Journal records which apps are being started, and which were when processes of the hub ended.
 type Journal = journal.Journal

@@ -4,10 +4,9 @@
 Package journal records which apps a hub is starting, so that the next process of the hub knows which apps were being started
 when the last process ended.
 
-The records are in a fixed number of ConfigMaps, each with a part of the fleet (parts.go): a hash of the UID of a Cluster names
-its part, and the UID is its key. All replicas of a hub use the same ConfigMaps. One goroutine of each writes the keys that differ
-from what it knows (writer.go), by a merge patch without a version, so that replicas do not conflict. What the ends of processes
-say about an app follows from its record alone (crashes.go) and is tested without an API server.
+The records are in a ConfigMap of all replicas of a hub (entries.go), by the UIDs of Clusters. One goroutine of each replica writes
+the keys that differ from what it knows (writer.go), by a merge patch without a version, so that replicas do not conflict. What the
+ends of processes say about an app follows from its record alone (crashes.go) and is tested without an API server.
 
 A value has the term of the shard in which it was written. A lower one than this replica's is a late write of an earlier holder:
 the response to the next patch shows it, and it is written over. A replica that only builds an app to be ready for its shard

@@ -24,6 +24,9 @@ import (
 // It keeps them in memory; one goroutine, Start, writes what has changed until that succeeds, many apps at once. While writes
 // fail, no app waits: a hub must start apps while its API server is unavailable.
 type Journal struct {
+	writer  client.Writer
+	live    client.Reader
+	key     client.ObjectKey
 	log     logr.Logger
 	replica string        // empty for a hub alone, which has all records
 	born    int64         // earlier starts are of another process of this replica
@@ -31,10 +34,13 @@ type Journal struct {
 	ready   chan struct{} // closed when a hub alone has tried to read
 	wake    chan struct{} // capacity 1: due may have changed
 
-	notBefore time.Time // earliest time of the next write; used by the writer's goroutine only
+	// Used by the writer's goroutine only:
+	notBefore time.Time         // earliest time of the next write
+	seen      map[string]string // the data in the last response
 
-	mu       sync.Mutex // protects the fields below, and those of the parts; held for map operations only
-	parts    []*part
+	mu       sync.Mutex           // protects the fields below; held for map operations only
+	records  map[types.UID]entry  // of the Clusters that this process has; an empty one says that there shall be none
+	size     int                  // of the ConfigMap, in entries, with those that are to be written
 	names    map[string]types.UID // of the Clusters that may start
 	survived map[string]bool      // the Clusters whose apps have started in this process, or have ended in good order
 	takes    []*take              // what is to be read
@@ -57,9 +63,9 @@ const (
 	defaultJournalTimeout = 3 * time.Second
 	journalRetry          = 2 * time.Second // journalRetry is the time between attempts that fail.
 	// journalSpacing is between rounds of writes: an app that waits takes no processor time, so more start than processors.
-	journalSpacing = partCount * 50 * time.Millisecond
+	journalSpacing = 50 * time.Millisecond
 	soon, later    = 10 * time.Millisecond, time.Second // soon is the delay of the write for a start, in which other starts join it; later is the delay of writes that no app waits for.
-	maxEntries     = 2500                               // maxEntries keeps the ConfigMap of a part below its limit of 1 MiB.
+	maxEntries     = 2500                               // maxEntries keeps the ConfigMap below its limit of 1 MiB.
 )
 
 var (
@@ -73,26 +79,21 @@ var (
 	_ manager.LeaderElectionRunnable = (*Journal)(nil)
 )
 
-// New keeps a journal in the ConfigMaps with the Names of a key, adds it to the manager, and sends no requests. The replica is
+// New keeps a journal in a ConfigMap, adds it to the manager, and sends no requests. The replica is
 // empty for a hub alone, which takes all Clusters when it starts.
 func New(mgr ctrl.Manager, key client.ObjectKey, replica string) (*Journal, error) {
 	j := &Journal{
+		writer: mgr.GetClient(), live: mgr.GetAPIReader(), key: key,
 		log:     mgr.GetLogger().WithName("journal"),
 		replica: replica,
 		born:    time.Now().UnixNano(),
 		timeout: defaultJournalTimeout,
 		wake:    make(chan struct{}, 1),
-		names:   map[string]types.UID{}, survived: map[string]bool{},
+		records: map[types.UID]entry{}, names: map[string]types.UID{}, survived: map[string]bool{},
 		last: newRound(), next: newRound(),
 	}
 	close(j.last.done)
 	j.ready = j.last.done
-	for _, name := range Names(key.Name) {
-		j.parts = append(j.parts, &part{
-			writer: mgr.GetClient(), live: mgr.GetAPIReader(), key: client.ObjectKey{Namespace: key.Namespace, Name: name},
-			records: map[types.UID]entry{},
-		})
-	}
 	if replica == "" {
 		j.ready = j.next.done
 		j.takes, j.due = []*take{{has: func(types.UID) bool { return true }, done: make(chan struct{})}}, time.Now()
@@ -111,11 +112,11 @@ func (j *Journal) NeedLeaderElection() bool { return true }
 func (j *Journal) Begin(ctx context.Context, name registry.ClusterName, alone bool) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*j.timeout) // of a previous attempt, and of its own
 	defer cancel()
-	attempt, part, err := j.begin(string(name), alone)
+	attempt, err := j.begin(string(name), alone)
 	if err == nil {
 		select {
 		case <-attempt.done:
-			err = attempt.errs[part]
+			err = attempt.err
 		case <-ctx.Done():
 			err = context.Cause(ctx)
 		}
@@ -127,26 +128,23 @@ func (j *Journal) Begin(ctx context.Context, name registry.ClusterName, alone bo
 }
 
 // begin returns the attempt that is to write the start.
-func (j *Journal) begin(name string, alone bool) (attempt *round, part int, err error) {
+func (j *Journal) begin(name string, alone bool) (attempt *round, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	uid := j.names[name]
-	part = indexOf(uid)
-	in := j.parts[part]
-	e, isKnown := in.records[uid]
+	e, isKnown := j.records[j.names[name]]
 	switch {
 	case j.over:
-		return nil, part, errJournalOver
+		return nil, errJournalOver
 	case !isKnown:
-		return nil, part, errUnknown
+		return nil, errUnknown
 	case !e.isEmpty():
-	case in.size >= maxEntries:
-		return nil, part, fmt.Errorf("ConfigMap %s: %w", in.key, errJournalFull)
+	case j.size >= maxEntries:
+		return nil, fmt.Errorf("ConfigMap %s: %w", j.key, errJournalFull)
 	default:
-		in.size++
+		j.size++
 	}
 	j.update(name, soon, func(e *entry) { e.Starting, e.Alone = time.Now().UnixNano(), alone && j.hasOther(name) })
-	return j.next, part, j.last.errs[part]
+	return j.next, j.last.err
 }
 
 func (j *Journal) hasOther(name string) bool {
@@ -178,7 +176,7 @@ func (j *Journal) Take(ctx context.Context, has func(uid types.UID) bool, term i
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.takes = slices.DeleteFunc(slices.Clone(j.takes), func(one *take) bool { return one == t })
-	return fmt.Errorf("read the start journal: %w", errors.Join(context.Cause(ctx), j.last.errs[0]))
+	return fmt.Errorf("read the start journal: %w", errors.Join(context.Cause(ctx), j.last.err))
 }
 
 // Suspicion is followed by starts in this term; without one a replica only builds the app. A hub alone waits until the records
@@ -195,12 +193,11 @@ func (j *Journal) Suspicion(ctx context.Context, name string, uid types.UID, ter
 		j.update(name, later, remove)
 	}
 	j.names[name] = uid
-	in := j.partOf(uid)
-	if _, isKnown := in.records[uid]; !isKnown {
-		in.records[uid] = entry{}
+	if _, isKnown := j.records[uid]; !isKnown {
+		j.records[uid] = entry{}
 	}
 	j.update(name, later, func(e *entry) { e.Term, e.gone = term, false })
-	e := in.records[uid]
+	e := j.records[uid]
 	return e.suspicion(), nil
 }
 
@@ -215,16 +212,14 @@ func (j *Journal) Acquit(name string) {
 func (j *Journal) LetGo(has func(uid types.UID) bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for _, p := range j.parts {
-		for uid, e := range p.records {
-			switch {
-			case !has(uid):
-			case j.isWarm(e):
-				p.records[uid] = entry{}
-				j.wakeWithin(later)
-			default:
-				delete(p.records, uid)
-			}
+	for uid, e := range j.records {
+		switch {
+		case !has(uid):
+		case j.isWarm(e):
+			j.records[uid] = entry{}
+			j.wakeWithin(later)
+		default:
+			delete(j.records, uid)
 		}
 	}
 }
@@ -243,9 +238,8 @@ func (j *Journal) Forget(name string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if uid, isKnown := j.names[name]; isKnown {
-		in := j.partOf(uid)
-		if _, isRead := in.records[uid]; !isRead {
-			in.records[uid] = entry{}
+		if _, isRead := j.records[uid]; !isRead {
+			j.records[uid] = entry{}
 		}
 	}
 	j.update(name, later, remove)
@@ -259,14 +253,13 @@ func remove(e *entry) { *e = entry{gone: true} }
 // holds mu.
 func (j *Journal) update(name string, within time.Duration, f func(*entry)) {
 	uid := j.names[name]
-	in := j.partOf(uid)
-	before, isKnown := in.records[uid]
+	before, isKnown := j.records[uid]
 	if !isKnown {
 		return // Another replica has the Cluster.
 	}
 	after := before
 	f(&after)
-	in.records[uid] = after
+	j.records[uid] = after
 	if before != after && (!before.isEmpty() || !after.isEmpty() || after.gone) {
 		j.wakeWithin(within)
 	}

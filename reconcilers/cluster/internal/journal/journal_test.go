@@ -20,6 +20,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -113,12 +114,10 @@ func journaling(t *testing.T) (start func(replica string) *process, record func(
 	record = func() map[string]entry {
 		t.Helper()
 		all := map[string]entry{}
-		for _, name := range Names(key.Name) {
-			one := part{live: direct, key: client.ObjectKey{Namespace: key.Namespace, Name: name}}
-			must(t, one.read(t.Context()))
-			for uid, text := range one.seen {
-				all[uid] = decode(text)
-			}
+		one := Journal{live: direct, key: key}
+		must(t, one.readAll(t.Context()))
+		for uid, text := range one.seen {
+			all[uid] = decode(text)
 		}
 		return all
 	}
@@ -253,7 +252,7 @@ func TestJournal_ManyStartsAreFewWrites(t *testing.T) {
 	})
 	writes := p.line.writes.Load()
 	t.Logf("%d starts within %s: %d writes", count, took, writes)
-	if most := partCount * (int64(took/journalSpacing) + 5); writes > most {
+	if most := int64(took/journalSpacing) + 5; writes > most {
 		t.Errorf("%d starts within %s: %d writes, want at most %d", count, took, writes, most)
 	}
 }
@@ -296,7 +295,7 @@ func TestJournal_IsNoGuard(t *testing.T) {
 			}
 		})
 	}
-	key := p.partOf("deleted").key
+	key := p.key
 	t.Run("when its ConfigMap is away", func(t *testing.T) {
 		must(t, deleteConfigMap(t, key))
 		must(t, p.begin(t, "deleted", false))
@@ -333,47 +332,65 @@ func deleteConfigMap(t *testing.T, key client.ObjectKey) error {
 	return direct.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}})
 }
 
-func TestJournal_FitsIntoConfigMaps(t *testing.T) {
+// A Cluster of the same name with another UID has a record of its own, in place of the other's.
+func TestJournal_AnotherOfTheName(t *testing.T) {
+	t.Parallel()
+	start, record := journaling(t)
+	p := start("")
+	for _, uid := range []types.UID{uuid.NewUUID(), uuid.NewUUID()} {
+		s, err := p.Suspicion(t.Context(), "a", uid, 0)
+		if err != nil || s.Ends != 0 {
+			t.Errorf("got %+v and error %v for another Cluster of the name, want no ends", s, err)
+		}
+		must(t, p.Begin(t.Context(), "a", false))
+		eventually(t, func() error {
+			if all := record(); len(all) != 1 || all[string(uid)].Starting == 0 {
+				return fmt.Errorf("got the records %+v, want the start of %s", all, uid)
+			}
+			return nil
+		})
+	}
+}
+
+func TestJournal_FitsIntoAConfigMap(t *testing.T) {
 	t.Parallel()
 	j := newJournal()
 	j.replica = strings.Repeat("r", 63)
 	name := func(i int) string { return fmt.Sprint("c", i) }
 	add := func(name string, uid types.UID) {
-		j.names[name], j.parts[0].records[uid] = uid, entry{}
+		j.names[name], j.records[uid] = uid, entry{}
 	}
 	size := 0
 	for i := range maxEntries {
-		uid := uidIn(0)
+		uid := uuid.NewUUID()
 		add(name(i), uid)
-		if _, _, err := j.begin(name(i), true); err != nil {
+		if _, err := j.begin(name(i), true); err != nil {
 			t.Fatal(err)
 		}
-		e := j.parts[0].records[uid]
+		e := j.records[uid]
 		e.Ends, e.Alone, e.Convicted, e.Term = [SuspectAfter]int64{e.Starting, e.Starting, e.Starting}, true, e.Starting, 1<<31
 		size += len(uid) + len(warmSuffix) + len(j.text(e))
 	}
-	t.Logf("a full part has %d bytes", size)
+	t.Logf("a full journal has %d bytes", size)
 	if size > 1<<20-1<<12 {
-		t.Errorf("a full part has %d bytes, want fewer than a ConfigMap holds", size)
+		t.Errorf("a full journal has %d bytes, want fewer than a ConfigMap holds", size)
 	}
-	add("one-more", uidIn(0))
-	if _, _, err := j.begin("one-more", false); !errors.Is(err, errJournalFull) {
+	add("one-more", uuid.NewUUID())
+	if _, err := j.begin("one-more", false); !errors.Is(err, errJournalFull) {
 		t.Errorf("got error %v, want errJournalFull", err)
 	}
-	if _, _, err := j.begin(name(0), false); err != nil {
+	if _, err := j.begin(name(0), false); err != nil {
 		t.Errorf("an existing entry: got error %v, want no error", err)
 	}
 	j.Forget(name(1))
-	j.count(j.parts[0])
-	if _, _, err := j.begin("one-more", false); err != nil {
+	j.count()
+	if _, err := j.begin("one-more", false); err != nil {
 		t.Errorf("in place of an entry that is gone: got error %v, want no error", err)
 	}
 }
 
 func newJournal() *Journal {
-	j := &Journal{wake: make(chan struct{}, 1), names: map[string]types.UID{}, last: newRound(), next: newRound(), log: logr.Discard()}
-	for range partCount {
-		j.parts = append(j.parts, &part{records: map[types.UID]entry{}})
+	return &Journal{
+		wake: make(chan struct{}, 1), records: map[types.UID]entry{}, names: map[string]types.UID{}, last: newRound(), next: newRound(), log: logr.Discard(),
 	}
-	return j
 }

@@ -6,10 +6,7 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync/atomic"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 )
 
 // Start writes changed records until ctx ends, and then that no app is being started: those have not ended the process.
@@ -49,17 +46,11 @@ func (j *Journal) pause() time.Duration {
 // round is an attempt to read what is to be taken, and to write what differs.
 type round struct {
 	done   chan struct{}
-	errs   [partCount]error // by part; read them after done
+	err    error // read it after done
 	writes bool
 }
 
 func newRound() *round { return &round{done: make(chan struct{})} }
-
-func (r *round) fail(err error) {
-	for i := range r.errs {
-		r.errs[i] = err
-	}
-}
 
 func (j *Journal) keep(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, j.timeout)
@@ -68,24 +59,18 @@ func (j *Journal) keep(ctx context.Context) {
 	now, takes := j.next, j.takes
 	j.next, j.due = newRound(), time.Time{}
 	j.mu.Unlock()
-	if err := j.read(ctx, takes); err != nil {
-		now.fail(err)
-	} else {
+	if now.err = j.read(ctx, takes); now.err == nil {
 		j.write(ctx, now)
 	}
 	j.settle(now)
 }
 
-// read reads all parts, once for all takes.
+// read reads once for all takes.
 func (j *Journal) read(ctx context.Context, takes []*take) error {
 	if len(takes) == 0 {
 		return nil
 	}
-	var reads errgroup.Group
-	for _, p := range j.parts {
-		reads.Go(func() error { return p.read(ctx) })
-	}
-	if err := reads.Wait(); err != nil {
+	if err := j.readAll(ctx); err != nil {
 		return err
 	}
 	j.mu.Lock()
@@ -104,36 +89,20 @@ func (j *Journal) read(ctx context.Context, takes []*take) error {
 }
 
 func (j *Journal) suspects() (n int) {
-	for _, p := range j.parts {
-		for _, e := range p.records {
-			if e.suspicion().Ends == SuspectAfter {
-				n++
-			}
+	for _, e := range j.records {
+		if e.suspicion().Ends == SuspectAfter {
+			n++
 		}
 	}
 	return n
 }
 
-// write writes the parts that differ. If none can be written, the others would take their time in vain, too.
 func (j *Journal) write(ctx context.Context, now *round) {
-	var writes errgroup.Group
-	var succeed atomic.Bool
-	for i, p := range j.parts {
-		j.mu.Lock()
-		change := j.diff(p)
-		j.mu.Unlock()
-		if len(change) == 0 {
-			continue
-		}
-		now.writes = true
-		writes.Go(func() error {
-			now.errs[i] = p.write(ctx, change)
-			succeed.CompareAndSwap(false, now.errs[i] == nil)
-			return now.errs[i]
-		})
-	}
-	if err := writes.Wait(); err != nil && !succeed.Load() {
-		now.fail(err)
+	j.mu.Lock()
+	change := j.diff()
+	j.mu.Unlock()
+	if now.writes = len(change) > 0; now.writes {
+		now.err = j.send(ctx, change)
 	}
 }
 
@@ -141,13 +110,11 @@ func (j *Journal) write(ctx context.Context, now *round) {
 func (j *Journal) settle(now *round) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for _, p := range j.parts {
-		j.count(p)
-		if j.due.IsZero() && len(j.diff(p)) > 0 {
-			j.wakeWithin(later)
-		}
+	j.count()
+	if j.due.IsZero() && len(j.diff()) > 0 {
+		j.wakeWithin(later)
 	}
-	before, failure := errors.Join(j.last.errs[:]...), errors.Join(now.errs[:]...)
+	before, failure := j.last.err, now.err
 	pause := time.Duration(0)
 	switch {
 	case failure != nil:
