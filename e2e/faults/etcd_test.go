@@ -34,27 +34,22 @@ func startEtcd(t *testing.T) *etcd {
 
 func (e *etcd) data() string { return filepath.Join(e.dir, "data") }
 
-// dyingWithParent runs "$@", and kills it when the write end of the pipe at descriptor 3 is closed.
-const dyingWithParent = `(read -r line; kill -KILL $$) <&3 >/dev/null 2>&1 & exec "$@" 3<&-`
-
 func (e *etcd) start(t *testing.T) {
 	t.Helper()
 	path, err := fleet.Binary("etcd")
 	must(t, err)
-	inherited, ours, err := os.Pipe()
-	must(t, err)
-	defer func() { _ = inherited.Close() }()
-	cmd := exec.Command("/bin/sh", "-c", dyingWithParent, "", path,
+	cmd := exec.Command(path,
 		"--data-dir=data", "--listen-client-urls=unix://"+etcdSocket, "--advertise-client-urls=unix://"+etcdSocket,
 		"--listen-peer-urls=unix://peer:0", "--initial-advertise-peer-urls=unix://peer:0",
 		"--initial-cluster=default=unix://peer:0", "--unsafe-no-fsync", "--log-level=error")
-	cmd.Dir, cmd.ExtraFiles = e.dir, []*os.File{inherited}
-	must(t, cmd.Start())
+	cmd.Dir = e.dir
+	ended, err := fleet.StartTied(cmd, "")
+	must(t, err)
 	e.cmd = cmd
 	e.stop = func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
-		_ = ours.Close()
+		ended()
 	}
 	eventually(t, func() error {
 		_, err := os.Stat(filepath.Join(e.dir, etcdSocket))

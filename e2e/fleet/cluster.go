@@ -63,17 +63,10 @@ type machine interface {
 	destroy(ctx context.Context) error
 }
 
-// nodes is a machine whose cluster runs Pods.
-type nodes interface {
-	// inside is the URL for Pods of the fleet's other clusters.
-	inside() (string, error)
-	// load brings an image of this machine to the nodes.
-	load(ctx context.Context, image string) error
-}
-
-func (c *Cluster) nodes() (nodes, error) {
-	if nodes, ok := c.machine.(nodes); ok {
-		return nodes, nil
+// node is that of a cluster which runs Pods.
+func (c *Cluster) node() (*kindNode, error) {
+	if node, ok := c.machine.(*kindNode); ok {
+		return node, nil
 	}
 	return nil, errors.New("a cluster of processes has no nodes that run Pods: use the kind provider")
 }
@@ -95,17 +88,20 @@ func (c *Cluster) Config() *rest.Config { return c.admin.config() }
 
 // InsideServer is the API server's URL for Pods of the fleet's other clusters. It fails for clusters of processes.
 func (c *Cluster) InsideServer() (string, error) {
-	n, err := c.nodes()
+	n, err := c.node()
 	if err != nil {
 		return "", c.wrap("find the address of", err)
 	}
-	server, err := n.inside()
-	return server, c.wrap("find the address of", err)
+	server, err := n.apiServer(true) // It names the container, which Docker's DNS resolves in kind's network; kind has CoreDNS ask it.
+	if err != nil {
+		return "", c.wrap("find the address of", err)
+	}
+	return server.String(), nil
 }
 
 // LoadImage copies an image from Docker to the nodes. For clusters of Kind only.
 func (c *Cluster) LoadImage(ctx context.Context, image string) error {
-	n, err := c.nodes()
+	n, err := c.node()
 	if err == nil {
 		err = n.load(ctx, image)
 	}

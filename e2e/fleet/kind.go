@@ -118,10 +118,7 @@ type kindNode struct {
 	release   func() // tells the guard that the node was removed
 }
 
-var (
-	_ machine = (*kindNode)(nil)
-	_ nodes   = (*kindNode)(nil)
-)
+var _ machine = (*kindNode)(nil)
 
 func (n *kindNode) container() string { return n.name + "-control-plane" }
 
@@ -194,15 +191,7 @@ func (n *kindNode) freeze(frozen bool) error {
 	return err
 }
 
-// inside names the container, which Docker's DNS resolves in kind's network; kind has CoreDNS ask it.
-func (n *kindNode) inside() (string, error) {
-	server, err := n.apiServer(true)
-	if err != nil {
-		return "", err
-	}
-	return server.String(), nil
-}
-
+// load brings an image of this machine to the nodes.
 func (n *kindNode) load(ctx context.Context, image string) error {
 	all, err := n.provider.kind.ListNodes(n.name)
 	if err != nil {

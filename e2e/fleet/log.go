@@ -5,30 +5,17 @@ package fleet
 import (
 	"fmt"
 	"io"
-	"sync"
 
+	"go.uber.org/zap/zapcore"
 	kindlogger "sigs.k8s.io/kind/pkg/log"
 )
 
-// log is shared by clusters that start at the same time.
-type log struct {
-	// One line at a time.
-	mu sync.Mutex
-	w  io.Writer
-}
-
-// Nowhere if w is nil.
+// newLog is for clusters that start at the same time: one line at a time; nowhere if w is nil.
 func newLog(w io.Writer) io.Writer {
 	if w == nil {
 		return io.Discard
 	}
-	return &log{w: w}
-}
-
-func (l *log) Write(line []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.w.Write(line)
+	return zapcore.Lock(zapcore.AddSync(w))
 }
 
 // kindLog writes the messages of kind to the fleet's log.

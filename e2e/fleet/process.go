@@ -56,42 +56,26 @@ func (p *process) gone() bool {
 	}
 }
 
-// script runs "$@" so that it dies with the writer of the pipe at descriptor 3. A shell waits on the pipe: a
-// line means that the program ended, the end of the file that the owner died. Its $$ is the process that exec turns
-// into the program, which never runs without its guard.
-const script = `
-(read -r line && exit; kill -KILL $$; [ -z "$0" ] || { sleep 1; rm -rf "$0"; }) <&3 >/dev/null 2>&1 &
-exec "$@" 3<&-`
-
 func (p program) start() (*process, error) {
 	out, err := os.OpenFile(p.logFile(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = out.Close() }()
-	r, w, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = r.Close() }()
-	args := append([]string{"-c", script, p.remove, p.path}, p.args...)
-	cmd := exec.Command("/bin/sh", args...) //nolint:noctx // its owner ends it
+	cmd := exec.Command(p.path, p.args...) //nolint:noctx // its owner ends it
 	cmd.Dir = p.dir
 	cmd.Env = slices.Concat(cmd.Environ(), p.env) // The last value of a variable counts.
 	cmd.Stdout, cmd.Stderr = out, out
-	cmd.ExtraFiles = []*os.File{r}
-	// A session of its own keeps a Ctrl-C in this terminal from the program.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := cmd.Start(); err != nil {
-		return nil, errors.Join(fmt.Errorf("start %s: %w", p.name(), err), w.Close())
+	ended, err := StartTied(cmd, p.remove)
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", p.name(), err)
 	}
 	started := &process{program: p, handle: cmd.Process, ended: make(chan struct{})}
 	go func() {
 		defer close(started.ended)
 		_ = cmd.Wait() // How it ended is in its log.
 		noteCost(p.name(), cmd.ProcessState)
-		_, _ = w.WriteString("ended\n") // The guard may be gone already.
-		_ = w.Close()
+		ended()
 	}()
 	return started, nil
 }

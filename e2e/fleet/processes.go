@@ -126,7 +126,7 @@ func (p *processes) create(ctx context.Context, r request) (*Cluster, error) {
 		}
 	}
 	for attempt := 1; ; attempt++ {
-		port, err := FreePort(ctx, p.bindAddress())
+		port, err := freePort(ctx, p.bindAddress())
 		if err != nil {
 			return nil, fmt.Errorf("find a free port: %w", err)
 		}
@@ -159,12 +159,14 @@ func (p *processes) assemble(r request, port int, authority *authority) (*Cluste
 	return c, nil
 }
 
+var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1}) //nolint:gochecknoglobals // a constant
+
 // bindAddress is loopback if that is enough. A listener on 127.0.0.0/8 has one address, or all of the machine.
 func (p *processes) bindAddress() netip.Addr {
 	if len(p.options.Addresses) > 0 {
 		return netip.IPv4Unspecified()
 	}
-	return netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	return loopback
 }
 
 func (p *processes) close(context.Context) error { return p.etcd.kill() }
@@ -177,8 +179,14 @@ const (
 
 const portAttempts = 20
 
-// FreePort returns a free port that outgoing connections do not use. Another process may take it first.
-func FreePort(ctx context.Context, addr netip.Addr) (int, error) {
+// FreeAddress returns an address of loopback with a port that is free, and that outgoing connections do not use. Another process may
+// take it first.
+func FreeAddress(ctx context.Context) (string, error) {
+	port, err := freePort(ctx, loopback)
+	return net.JoinHostPort(loopback.String(), strconv.Itoa(port)), err
+}
+
+func freePort(ctx context.Context, addr netip.Addr) (int, error) {
 	var config net.ListenConfig
 	var failures []error
 	for range portAttempts {

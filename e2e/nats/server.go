@@ -8,11 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -22,6 +20,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
@@ -29,14 +28,11 @@ import (
 type Server struct {
 	tb   testing.TB
 	dir  string
-	port int
+	at   string   // host and port
 	args []string // in addition to those of every server
 	cmd  *exec.Cmd
-	life *os.File // the server ends when it is closed
+	gone func() // tells the guard that the server has ended
 }
-
-// guardScript runs "$@", and kills it when the other end of descriptor 3 is closed without a line.
-const guardScript = `(read -r line <&3 && exit; kill -KILL $$) >/dev/null 2>&1 & exec "$@" 3<&-`
 
 const startTimeout = 30 * time.Second
 
@@ -51,7 +47,7 @@ func Start(tb testing.TB) *Server {
 // New returns a server that does not run, for Configure.
 func New(tb testing.TB) *Server {
 	tb.Helper()
-	s := &Server{tb: tb, dir: tb.TempDir(), port: freePort(tb)}
+	s := &Server{tb: tb, dir: tb.TempDir(), at: fleettest.FreeAddress(tb)}
 	tb.Cleanup(s.Kill)
 	return s
 }
@@ -62,9 +58,8 @@ func StartCluster(tb testing.TB, n int) []*Server {
 	var all []*Server
 	var routes []string
 	for range n {
-		port := freePort(tb)
 		s := New(tb)
-		route := "nats://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+		route := "nats://" + fleettest.FreeAddress(tb)
 		routes = append(routes, route)
 		s.args = []string{"--server_name", fmt.Sprintf("s%d", len(all)), "--cluster_name", "test", "--cluster", route}
 		all = append(all, s)
@@ -90,20 +85,11 @@ func (s *Server) Configure(text string) {
 	s.args = []string{"--config", path}
 }
 
-func freePort(tb testing.TB) int {
-	tb.Helper()
-	port, err := fleet.FreePort(tb.Context(), netip.AddrFrom4([4]byte{127, 0, 0, 1}))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return port
-}
-
 // URL returns the address for clients.
 func (s *Server) URL() string { return "nats://" + s.Address() }
 
 // Address returns the host and port.
-func (s *Server) Address() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
+func (s *Server) Address() string { return s.at }
 
 // Dir returns the folder with the data of JetStream.
 func (s *Server) Dir() string { return filepath.Join(s.dir, "data") }
@@ -115,19 +101,15 @@ func (s *Server) Restart() {
 	if err != nil {
 		s.tb.Fatal(err)
 	}
-	read, write, err := os.Pipe()
-	if err != nil {
-		s.tb.Fatal(err)
-	}
+	host, port, _ := net.SplitHostPort(s.at)
 	var log bytes.Buffer
-	s.cmd = exec.CommandContext(s.tb.Context(), "sh", append([]string{"-c", guardScript, "sh", path, //nolint:gosec // The path is ours.
-		"--addr", "127.0.0.1", "--port", strconv.Itoa(s.port), "--jetstream", "--store_dir", s.Dir()}, s.args...)...)
-	s.cmd.ExtraFiles, s.cmd.Stdout, s.cmd.Stderr = []*os.File{read}, &log, &log
-	s.life = write
-	if err := s.cmd.Start(); err != nil {
+	s.cmd = exec.CommandContext(s.tb.Context(), path, append([]string{ //nolint:gosec // The path is ours.
+		"--addr", host, "--port", port, "--jetstream", "--store_dir", s.Dir(),
+	}, s.args...)...)
+	s.cmd.Stdout, s.cmd.Stderr = &log, &log
+	if s.gone, err = fleet.StartTied(s.cmd, ""); err != nil {
 		s.tb.Fatal(err)
 	}
-	_ = read.Close() // The process has its own.
 	deadline := time.Now().Add(startTimeout)
 	for {
 		conn, err := nats.Connect(s.URL(), nats.Timeout(time.Second))
@@ -151,8 +133,7 @@ func (s *Server) Kill() {
 	}
 	_ = s.cmd.Process.Kill()
 	_ = s.cmd.Wait() // It was killed.
-	_, _ = s.life.WriteString("ended\n")
-	_ = s.life.Close()
+	s.gone()
 	s.cmd = nil
 }
 

@@ -8,8 +8,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"net"
-	"net/netip"
 	"os"
 	"runtime"
 	"slices"
@@ -94,12 +92,11 @@ func AtOnce(tests int) {
 // FreeAddress returns an address without a listener, for a program whose port a test has to know.
 func FreeAddress(tb testing.TB) string {
 	tb.Helper()
-	address := netip.AddrFrom4([4]byte{127, 0, 0, 1})
-	port, err := fleet.FreePort(tb.Context(), address)
+	address, err := fleet.FreeAddress(tb.Context())
 	if err != nil {
 		tb.Fatalf("look for a free port: %v", err)
 	}
-	return net.JoinHostPort(address.String(), strconv.Itoa(port))
+	return address
 }
 
 // exitAtOnce: a program with the race detector sleeps for a second before it exits, and tests start hundreds.

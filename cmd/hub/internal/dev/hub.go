@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"sync"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/e2e/fleet"
 )
 
 type running struct {
@@ -74,16 +74,11 @@ type Replica struct {
 // leaveTimeout is between SIGTERM and the kill.
 const leaveTimeout = 30 * time.Second
 
-// tetherScript runs "$@" so that it dies with the writer of the pipe at descriptor 3, as e2e/fleet does.
-const tetherScript = `
-(read -r line && exit; kill -KILL $$) <&3 >/dev/null 2>&1 &
-exec "$@" 3<&-`
-
 type replica struct {
 	Replica
-	cmd    *exec.Cmd
-	tether *os.File // the write end of the pipe
-	log    *prefixWriter
+	cmd   *exec.Cmd
+	ended func() // tells the guard that the process has ended
+	log   *prefixWriter
 }
 
 // startReplicas starts processes that end with cleanUp.
@@ -110,40 +105,30 @@ func (d *demo) startReplicas(ctx context.Context) error {
 	return failed
 }
 
-// startReplica's process gets SIGTERM when ctx ends. It is in a session of its own, which a Ctrl-C does not reach.
+// startReplica's process gets SIGTERM when ctx ends.
 func (d *demo) startReplica(ctx context.Context, name string, output *sync.Mutex) (*replica, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	r := &replica{Replica: Replica{Name: name, Kubeconfig: d.folder.path(accountFile)}}
-	if r.Metrics, err = freeAddress(ctx); err != nil {
-		return nil, err
+	r := &replica{
+		Replica: Replica{Name: name, Kubeconfig: d.folder.path(accountFile)}, log: &prefixWriter{prefix: name + " ", w: d.log, output: output},
 	}
-	inherit, tether, err := os.Pipe()
-	if err != nil {
-		return nil, err
+	if r.Metrics, err = fleet.FreeAddress(ctx); err != nil {
+		return nil, fmt.Errorf("find a port for the metrics: %w", err)
 	}
-	defer func() { _ = inherit.Close() }()
-	r.tether, r.log = tether, &prefixWriter{prefix: name + " ", w: d.log, output: output}
-	args := append([]string{"-c", tetherScript, "replica", self}, d.prepared.Args(r.Replica)...)
-	r.cmd = exec.CommandContext(ctx, "/bin/sh", args...)
+	r.cmd = exec.CommandContext(ctx, self, d.prepared.Args(r.Replica)...)
 	r.cmd.Stdout, r.cmd.Stderr = r.log, r.log
-	r.cmd.ExtraFiles = []*os.File{inherit}
-	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	r.cmd.Cancel = func() error { return r.cmd.Process.Signal(syscall.SIGTERM) }
 	r.cmd.WaitDelay = leaveTimeout
-	if err := r.cmd.Start(); err != nil {
-		return nil, errors.Join(err, tether.Close())
-	}
-	return r, nil
+	r.ended, err = fleet.StartTied(r.cmd, "")
+	return r, err
 }
 
 // reportEnd prints the end of a replica unless dev has ended it.
 func (d *demo) reportEnd(ctx context.Context, r *replica) {
 	err := r.cmd.Wait()
-	_, _ = r.tether.WriteString("ended\n") // The guard may be gone already.
-	_ = r.tether.Close()
+	r.ended()
 	r.log.flush()
 	if ctx.Err() != nil {
 		return
@@ -153,14 +138,6 @@ func (d *demo) reportEnd(ctx context.Context, r *replica) {
 		how = err.Error()
 	}
 	d.terminal.Step("replica %s (process %d) ended: %s; the other replicas take over its Clusters", r.Name, r.cmd.Process.Pid, how)
-}
-
-func freeAddress(ctx context.Context) (string, error) {
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("find a port for the metrics: %w", err)
-	}
-	return l.Addr().String(), l.Close()
 }
 
 func (d *demo) nextOfReplicas() []string {
