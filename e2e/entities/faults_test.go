@@ -13,8 +13,8 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/nats"
 )
 
-// A process that ends before any of its writes leaves nothing that the next one does not finish. To end before a write is to end after
-// the write before it.
+// A process that ends before any of its writes leaves nothing that the next one does not finish: neither an object of an entity that
+// has gone without a marker, nor an identity that the bucket does not continue. To end before a write is to end after the write before it.
 // Promise: the process ends before or after each of its writes: the next one converges.
 func TestProcess_EndsBeforeEachWrite(t *testing.T) {
 	fleettest.Slow(t, "nothing: an end before each single write takes a process for each of them")
@@ -25,7 +25,7 @@ func TestProcess_EndsBeforeEachWrite(t *testing.T) {
 		s.put(t, "a", text)
 		s.put(t, fmt.Sprint("b", n), text)
 		if n > 0 {
-			s.delete(t, fmt.Sprint("b", n-1))
+			s.purge(t, fmt.Sprint("b", n-1))
 		}
 		p := s.process(t, func(of *settings) { of.DieBefore = n + 1 })
 		<-p.done // Canaries are writes, too, so each process ends.
@@ -99,13 +99,16 @@ func TestNetwork_Cut(t *testing.T) {
 	s.putAll(t, all)
 	s.process(t, nil)
 	s.converge(t, all)
-	for _, f := range []fault.Fault{
+	last := "o2"
+	for i, f := range []fault.Fault{
 		fault.Refuse(), fault.Blackhole(), fault.Reset(), fault.LoseAnswers(), fault.LoseRequests(), fault.CutAfter(1000),
 	} {
+		s.purge(t, last) // Only a list shows that.
+		delete(all, last)
 		must(t, proxy.Set(f))
-		key := fmt.Sprint("o", len(all))
 		s.delete(t, "o1")
-		all["o1"], all[key] = f.String(), f.String()
+		last = fmt.Sprint("new", i)
+		all["o1"], all[last] = f.String(), f.String()
 		s.putAll(t, all)
 		<-time.After(20 * time.Second) // longer than a watch may be silent
 		must(t, proxy.Set(fault.Pass()))

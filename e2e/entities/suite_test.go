@@ -119,6 +119,14 @@ func (s *stage) delete(t *testing.T, key string) {
 	s.onOrders(t, func(kv jetstream.KeyValue) error { return kv.Delete(t.Context(), key) })
 }
 
+// purge removes a key without a marker.
+func (s *stage) purge(t *testing.T, key string) {
+	t.Helper()
+	stream, err := s.js.Stream(t.Context(), "KV_"+ordersBucket)
+	must(t, err)
+	must(t, stream.Purge(t.Context(), jetstream.WithPurgeSubject("$KV."+ordersBucket+"."+key)))
+}
+
 // converge waits until the remote has exactly these orders, by their texts, each once.
 func (s *stage) converge(t *testing.T, want map[string]string) time.Duration {
 	t.Helper()
