@@ -95,6 +95,11 @@ func TestMachine_LosesItsLease(t *testing.T) {
 		if m.SeeOwn(l, at(1)); !m.Lost() || isOpen(m, 1) {
 			t.Errorf("%s: the incarnation continues", name)
 		}
+		m.Renewed(Lease{UID: "u", Held: true, Version: "4"}, at(1)) // Both were under way.
+		m.SeeRecord(0, Record{Holder: self, Epoch: 2, Version: "2"})
+		if isOpen(m, 1) {
+			t.Errorf("%s: the gate opens again", name)
+		}
 	}
 	m := New(self, 0, timing())
 	if m.SeeOwn(Lease{UID: "u", Ended: true, Version: "3"}, at(0)); !m.Lost() {
