@@ -17,7 +17,7 @@ import (
 // Remotes that are Ready stay Ready if the hub lacks file descriptors, or lacks processor time for a while: F51 and
 // F52.
 func TestFaults_OfTheHub(t *testing.T) {
-	fleettest.Slow(t, "./registry/internal/probe TestIsHubError")
+	fleettest.Slow(t, "./registry/internal/probe TestRounds_Starved")
 	t.Run("too few file descriptors", fewDescriptors)
 	t.Run("no time on the processor", noTime)
 }

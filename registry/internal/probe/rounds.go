@@ -205,9 +205,9 @@ func (c *Connection) count(outcome machine.Probed, took time.Duration) {
 // gone.
 const maxExcused = 1
 
-// isHubFault: no response while the hub was starved, or no resources to send.
+// isHubFault: no response while the hub was starved.
 func (c *Connection) isHubFault(err error, began time.Time) bool {
-	return err != nil && (isHubError(err) || errors.Is(err, context.DeadlineExceeded) && c.shared.Starved(began))
+	return errors.Is(err, context.DeadlineExceeded) && c.shared.Starved(began)
 }
 
 // isDelayedByApp: the response waits on its TCP connection behind one to an app. Over a slow network a list may take
