@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/internal/errtree"
@@ -171,4 +173,36 @@ func CausedBy(ctx context.Context, cause string) context.Context {
 func CauseIn(ctx context.Context) string {
 	cause, _ := ctx.Value(causeKey{}).(string)
 	return cause
+}
+
+// Hold holds the deletes of one module and resource.
+type Hold struct {
+	// ID is unique in the hub, such as quota-configmaps-7f3a, and never used again.
+	ID       string
+	Module   string
+	Resource schema.GroupResource
+	// Cluster is where the limit was exceeded; empty for the hub. Fleet says that it was that of all clusters, so that
+	// deletes are held in all.
+	Cluster string
+	Fleet   bool
+	// Cause is what CausedBy names; empty for deletes without one, and "all causes" for those with any.
+	Cause string
+	Since time.Time
+	// Deleted objects were deleted within ten minutes before the hold; More refused deletes are known.
+	Deleted, More int
+	// Names are up to ten objects of refused deletes, sorted. They are texts of the cluster.
+	Names []string
+	// Allowed is how many deletes an operator has allowed.
+	Allowed int
+}
+
+// Limiter limits deletes that are no requests to an API server, such as of entities in a bucket, as if they were: the
+// same counts, holds and evidence. A module gets one of its own with its Remote or HubPart.
+type Limiter interface {
+	// Admit returns an error before a delete that must not happen; one that wraps ErrHeld is a hold, which says how to
+	// allow it. Otherwise the caller calls done with whether the object was deleted. If that is not known it calls
+	// nothing, and the delete counts, once for a uid: an object in one life.
+	Admit(ctx context.Context, what schema.GroupResource, name string, uid types.UID) (done func(deleted bool), err error)
+	// Created subtracts an object that the module has created.
+	Created(ctx context.Context, what schema.GroupResource)
 }

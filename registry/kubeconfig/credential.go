@@ -45,7 +45,7 @@ type secret struct {
 	key   []byte // PEM
 	// pair is the parsed chain and key of a ClientCertificate.
 	pair  tls.Certificate
-	parts []string // see texts
+	parts []string // see partsOf
 	// Zero if unknown.
 	issued, expires time.Time
 }

@@ -64,14 +64,12 @@ const (
 func Redact(text string, credentials ...Credential) string {
 	text = bounded(text)
 	for _, c := range credentials {
-		for _, hidden := range c.secret().texts() {
+		for _, hidden := range c.secret().parts {
 			text = redact(text, hidden)
 		}
 	}
 	return text
 }
-
-func (s *secret) texts() []string { return s.parts }
 
 // partsOf has the token and the key's bytes in PEM, in lower case.
 func partsOf(s *secret) []string {
@@ -131,16 +129,13 @@ func redact(text, hidden string) string {
 
 // lower keeps the length.
 func lower(text string) string {
-	return string(asciiLower([]byte(text)))
-}
-
-func asciiLower(text []byte) []byte {
-	for i, c := range text {
+	lowered := []byte(text)
+	for i, c := range lowered {
 		if 'A' <= c && c <= 'Z' {
-			text[i] = c + 'a' - 'A'
+			lowered[i] = c + 'a' - 'A'
 		}
 	}
-	return text
+	return string(lowered)
 }
 
 // CredentialOf returns the credential of a client, for Quote and Redact. It reads the configuration's file now: tokens

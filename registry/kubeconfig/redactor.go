@@ -52,7 +52,7 @@ func (r *Redactor) Refresh(f func()) { r.refresh.Store(&f) }
 func (r *Redactor) Set(owner string, credentials ...Credential) {
 	var texts []string
 	for _, c := range credentials {
-		for _, text := range c.secret().texts() {
+		for _, text := range c.secret().parts {
 			if len(text) >= leastCredential {
 				texts = append(texts, lower(text))
 			}

@@ -4,6 +4,7 @@ package state
 
 import (
 	"bytes"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -151,4 +152,15 @@ func orDefault[T int | float64 | time.Duration](v, otherwise T) T {
 		return v
 	}
 	return otherwise
+}
+
+// InvalidNameError is returned for the name of a remote that is not a DNS label.
+type InvalidNameError struct {
+	Name ClusterName
+	Why  string
+}
+
+// Error quotes the name and says why it is invalid.
+func (e *InvalidNameError) Error() string {
+	return fmt.Sprintf("the name of a remote must be a DNS label, and %q is not one: %s", Sanitize(string(e.Name)), e.Why)
 }

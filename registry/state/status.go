@@ -7,6 +7,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
 // State is the state of a remote. WithClient lends a client of a Ready one only.
@@ -195,3 +197,9 @@ func (s *Status) Redact(redact func(string) string) {
 func MatchLabels(selector labels.Selector) func(Status) bool {
 	return func(s Status) bool { return selector.Matches(labels.Set(s.Labels)) }
 }
+
+// maxMessage is how many bytes of text a Condition carries.
+const maxMessage = 512
+
+// Sanitize returns text as a condition can hold it: one line of printable characters, at most 512 bytes.
+func Sanitize(text string) string { return kubeconfig.OneLine(text, maxMessage) }

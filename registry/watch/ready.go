@@ -39,3 +39,16 @@ func readyRemotes(r *registry.Registry, selects func(state.Status) bool) source.
 		return nil
 	})
 }
+
+// InitialRequest returns a source with one request at the controller's start, for a controller that has work also
+// without objects:
+//
+//	WatchesRawSource(watch.InitialRequest(ctrl.Request{}))
+func InitialRequest[request comparable](first request) source.TypedSource[request] {
+	return source.TypedFunc[request](func(
+		_ context.Context, queue workqueue.TypedRateLimitingInterface[request],
+	) error {
+		queue.Add(first)
+		return nil
+	})
+}

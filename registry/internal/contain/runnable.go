@@ -7,6 +7,7 @@ import (
 	"runtime/pprof"
 	"slices"
 
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/clusterfx/clusterfx/registry/internal/cache"
@@ -96,3 +97,15 @@ func (c *controllerRunnable) Warmup(ctx context.Context) error {
 	}
 	return err
 }
+
+type withCache interface{ GetCache() ctrlcache.Cache }
+
+// clusterRunnable is started by the manager with its own cache, before everything else.
+type clusterRunnable struct {
+	runnable
+	withCache
+}
+
+func (c *clusterRunnable) Start(ctx context.Context) error { return c.run(ctx, c.Runnable.Start) }
+
+func (c *clusterRunnable) NeedLeaderElection() bool { return false }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/app"
 	"github.com/clusterfx/clusterfx/registry/internal/machine"
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
+	"github.com/clusterfx/clusterfx/registry/liveness"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -229,5 +231,24 @@ func (p *part) publish(l *Run) {
 func (p *part) unpublish(l *Run) {
 	if l.ready {
 		l.hooks.Ended()
+	}
+}
+
+// The progress of controllers shows in the state of the part, and is no reason to give up the lease.
+
+func (p *part) stuck() string {
+	names := p.supervisor.Monitor.Stuck(p.module.Name)
+	if len(names) == 0 {
+		return ""
+	}
+	return state.Sanitize("work waits, and no worker has asked for more for 30 s: each is in a reconcile that is stuck or slow: controller " +
+		strings.Join(names, ", "))
+}
+
+func (s *Supervisor) progress(subject liveness.Subject) {
+	for _, p := range s.all {
+		if p.module.Name == subject.Module {
+			p.changed()
+		}
 	}
 }
