@@ -66,7 +66,7 @@ func (r *Registry) newDeletes(o Options, modules catalog.Catalog) (*deletions.Gu
 			r.remotes.Apps.Metrics.CountHeldDelete(string(target), module, string(reason))
 		},
 		Began: func(h ledger.Held, restored bool) {
-			r.log.Info("Deletes of a module are held", append(logged(h), "deleted", h.Done, "atLeastMore", h.More, "restored", restored)...)
+			r.log.Info("Deletes of a module are held", append(logged(h), "deleted", h.Deleted, "atLeastMore", h.More, "restored", restored)...)
 		},
 		Ended: func(h ledger.Held) {
 			r.log.Info("A hold of deletes has ended", append(logged(h), "allowed", h.Granted)...)
@@ -143,7 +143,7 @@ func (r *Registry) keepUp() {
 
 // logged is for log lines. The names in a hold are texts of a remote.
 func logged(h ledger.Held) []any {
-	about := []any{"hold", h.ID, "module", h.Module, "resource", h.Resource.String(), "cluster", string(h.Target), "fleet", h.Fleet}
+	about := []any{"hold", h.ID, "module", h.Module, "resource", h.Kind().String(), "cluster", h.Cluster, "fleet", h.Fleet}
 	if h.Cause != "" {
 		about = append(about, "cause", h.Cause)
 	}
@@ -191,8 +191,8 @@ func (r *Registry) HeldDeletes() []deletes.Hold {
 
 func publicHold(h ledger.Held) deletes.Hold {
 	return deletes.Hold{
-		ID: h.ID, Module: h.Module, Resource: h.Resource, Cluster: string(h.Target), Fleet: h.Fleet, Cause: h.Cause, Since: h.Since,
-		Deleted: h.Done, More: h.More, Names: h.Names, Allowed: h.Granted,
+		ID: h.ID, Module: h.Module, Resource: h.Kind(), Cluster: h.Cluster, Fleet: h.Fleet, Cause: h.Cause, Since: h.Since.Time,
+		Deleted: h.Deleted, More: h.More, Names: h.Names, Allowed: h.Granted,
 	}
 }
 

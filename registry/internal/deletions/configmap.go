@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
@@ -21,7 +20,6 @@ import (
 
 	"github.com/clusterfx/clusterfx/internal/holds"
 	"github.com/clusterfx/clusterfx/registry/internal/deletions/ledger"
-	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // ConfigMapStore is a Store in a ConfigMap, made with the first hold. Its methods end with their context, and after a few
@@ -35,11 +33,9 @@ type ConfigMapStore struct {
 const timeout = 5 * time.Second
 
 func savedOf(h ledger.Held) holds.Saved {
-	return holds.Saved{
-		Module: h.Module, Group: h.Resource.Group, Resource: h.Resource.Resource, Cluster: string(h.Target), Fleet: h.Fleet,
-		Cause: h.Cause, Since: metav1.NewTime(h.Since), Deleted: h.Done, More: h.More, Names: short(h),
-		Granted: h.Granted, Spent: h.Spent, Used: h.Used, Note: h.Note,
-	}
+	saved := h.Saved
+	saved.Names = short(h)
+	return saved
 }
 
 // maxNames is the size of the cause and the names of a hold, in bytes of JSON: 1000 holds with the longest of
@@ -64,12 +60,7 @@ func short(h ledger.Held) []string {
 // heldIn returns the Holds of an entry, sorted by id.
 func heldIn(entry holds.Kept, replica string) (all []ledger.Held) {
 	for _, id := range slices.Sorted(maps.Keys(entry.Holds)) {
-		h := entry.Holds[id]
-		all = append(all, ledger.Held{
-			ID: id, Module: h.Module, Resource: schema.GroupResource{Group: h.Group, Resource: h.Resource},
-			Target: state.ClusterName(h.Cluster), Fleet: h.Fleet, Cause: h.Cause, Replica: replica, Since: h.Since.Time,
-			Done: h.Deleted, More: h.More, Names: h.Names, Granted: h.Granted, Spent: h.Spent, Used: h.Used, Note: h.Note,
-		})
+		all = append(all, ledger.Held{ID: id, Saved: entry.Holds[id], Replica: replica})
 	}
 	return all
 }

@@ -343,7 +343,7 @@ func (c *call) save(ctx context.Context, store *ledger.Held, held error) error {
 	if store != nil {
 		if held != nil { // The upkeep shows how much of an allowance is used.
 			c.guard.options.Began(*store, false)
-			c.guard.show(store.Target)
+			c.guard.show(store.Target())
 		}
 		err = c.guard.store(ctx, store)
 	}

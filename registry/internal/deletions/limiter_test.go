@@ -70,7 +70,7 @@ func TestLimiter(t *testing.T) {
 	if held == nil || held.Reason != deletes.LimitExceeded || !errors.Is(held, deletes.ErrHeld) {
 		t.Fatalf("the delete beyond the limit: %v", held)
 	}
-	if all := guard.Holds(); len(all) != 1 || all[0].ID != held.ID || all[0].Resource != invoices || all[0].Target != "edge" ||
+	if all := guard.Holds(); len(all) != 1 || all[0].ID != held.ID || all[0].Kind() != invoices || all[0].Cluster != "edge" ||
 		strings.Join(all[0].Names, " ") != "d" {
 		t.Errorf("the holds are %+v", all)
 	}

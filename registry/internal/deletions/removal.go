@@ -39,7 +39,7 @@ func (g *Guard) AdmitRemoval(ctx context.Context, r Removal) error {
 		if err != nil {
 			return one.held(deletes.StoreUnavailable, err)
 		}
-		g.inherit(there, func(h *ledger.Held) bool { return h.Module == one.key.Module && h.Resource == clusters() })
+		g.inherit(there, func(h *ledger.Held) bool { return h.Module == one.key.Module && h.Kind() == clusters() })
 	}
 	limit := r.limit()
 	if g.ledger.IsHeld(one.key) {

@@ -55,7 +55,7 @@ func (g *Guard) showAll() {
 	shown := slices.Collect(maps.Keys(g.shown.holds))
 	g.mu.Unlock()
 	for _, h := range g.ledger.Holds() {
-		shown = append(shown, h.Target)
+		shown = append(shown, h.Target())
 	}
 	g.show(shown...)
 }
@@ -69,7 +69,7 @@ func (g *Guard) show(targets ...state.ClusterName) {
 	now := map[state.ClusterName][]ledger.Held{}
 	for _, h := range g.ledger.Holds() {
 		h.Asked = time.Time{}
-		now[h.Target] = append(now[h.Target], h)
+		now[h.Target()] = append(now[h.Target()], h)
 	}
 	changed := slices.DeleteFunc(targets, func(target state.ClusterName) bool {
 		if reflect.DeepEqual(g.shown.holds[target], now[target]) {
@@ -91,7 +91,7 @@ func (g *Guard) ended(holds []ledger.Held) {
 	var targets []state.ClusterName
 	for _, h := range holds {
 		g.options.Ended(h)
-		targets = append(targets, h.Target)
+		targets = append(targets, h.Target())
 	}
 	g.show(targets...)
 }

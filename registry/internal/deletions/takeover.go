@@ -78,6 +78,6 @@ func (g *Guard) inherit(there *StoreContent, which func(*ledger.Held) bool) {
 func (g *Guard) restore(next []ledger.Held) {
 	for _, h := range g.ledger.Restore(next, g.options.Now()) {
 		g.options.Began(h, true)
-		g.show(h.Target)
+		g.show(h.Target())
 	}
 }

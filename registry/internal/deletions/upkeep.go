@@ -22,13 +22,13 @@ const AllowAnnotation = "clusterfx.dev/allow-deletes"
 
 // Holds returns the Holds of this process that are in force, sorted by id.
 func (g *Guard) Holds() []ledger.Held {
-	return slices.DeleteFunc(g.ledger.Holds(), func(h ledger.Held) bool { return h.IsOfTarget() && !g.isHere(h.Target) })
+	return slices.DeleteFunc(g.ledger.Holds(), func(h ledger.Held) bool { return h.IsOfTarget() && !g.isHere(h.Target()) })
 }
 
 // Allow allows the deletes that an AllowAnnotation of a remote names. Ids that are not in force there alone have no
 // effect. It fails for a value that it cannot read, and uses the rest of it.
 func (g *Guard) Allow(ctx context.Context, target state.ClusterName, value string) error {
-	bad, failed := g.allow(ctx, value, func(h ledger.Held) bool { return !h.Fleet && h.Target == target })
+	bad, failed := g.allow(ctx, value, func(h ledger.Held) bool { return !h.Fleet && h.Target() == target })
 	return errors.Join(bad, failed)
 }
 
@@ -48,7 +48,7 @@ func (g *Guard) allow(ctx context.Context, value string, may func(ledger.Held) b
 		}
 		if h := g.ledger.Allow(id, allowances[id]); h != nil {
 			problems = append(problems, g.store(ctx, h))
-			g.show(h.Target)
+			g.show(h.Target())
 		}
 	}
 	return bad, errors.Join(problems...)
@@ -231,7 +231,7 @@ func (g *Guard) note(key string, s saved) {
 
 func ofTarget(h *ledger.Held) state.ClusterName {
 	if h.IsOfTarget() {
-		return h.Target
+		return h.Target()
 	}
 	return ""
 }
@@ -239,7 +239,7 @@ func ofTarget(h *ledger.Held) state.ClusterName {
 // placeFor needs g.mu.
 func (g *Guard) placeFor(h *ledger.Held) place {
 	if h.IsOfTarget() {
-		return g.places[h.Target]
+		return g.places[h.Target()]
 	}
 	return place{key: holds.KeyOf(h.Replica)}
 }

@@ -14,7 +14,7 @@ type remoteCounters struct {
 	*prometheus.CounterVec
 	labels int
 
-	mu     sync.RWMutex // protects the field below, which has every series that exists
+	mu     sync.Mutex // protects the field below, which has every series that exists
 	series map[string]map[values]struct{}
 }
 
@@ -31,24 +31,12 @@ func newRemoteCounters(o prometheus.CounterOpts, labels ...string) *remoteCounte
 func (c *remoteCounters) of(cluster string, others ...string) prometheus.Counter {
 	v := values{cluster}
 	copy(v[1:], others)
-	if counter := c.known(v); counter != nil {
-		return counter
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.series[v[0]] == nil {
 		c.series[v[0]] = map[values]struct{}{}
 	}
 	c.series[v[0]][v] = struct{}{}
-	return c.WithLabelValues(v[:c.labels]...)
-}
-
-func (c *remoteCounters) known(v values) prometheus.Counter {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	if _, known := c.series[v[0]][v]; !known {
-		return nil
-	}
 	return c.WithLabelValues(v[:c.labels]...)
 }
 

@@ -303,7 +303,7 @@ func TestHold(t *testing.T) {
 		t.Fatalf("%d deletes, want 20", got)
 	}
 	holds := l.Holds()
-	if len(holds) != 1 || holds[0].Done != 20 || holds[0].More != 40 || len(holds[0].Names) != 10 || holds[0].Fleet {
+	if len(holds) != 1 || holds[0].Deleted != 20 || holds[0].More != 40 || len(holds[0].Names) != 10 || holds[0].Fleet {
 		t.Fatalf("holds: %+v", holds)
 	}
 	now := start.Add(9 * time.Minute)

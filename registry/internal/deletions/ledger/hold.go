@@ -26,27 +26,22 @@ const (
 // Held is a hold: it refuses the deletes of a module and resource. Once a Store or a caller has it, it is replaced, never changed.
 type Held struct {
 	// ID is never used again in the hub.
-	ID       string
-	Module   string
-	Resource schema.GroupResource
-	// Target is empty for the hub. Fleet says that the Hold is in force in all targets, because the fleet's limit was
-	// exceeded there.
-	Target state.ClusterName
-	Fleet  bool
-	// Cause is empty for deletes without one, and holds.AllCauses for those with any.
-	Cause string
+	ID string
+	// Saved has the Cluster "" for the hub, up to ten Names, sorted, and a Note in words of this program. Fleet: the limit of all
+	// clusters was exceeded there. Used grows in steps, ahead of the deletes, so that a restart does not refill the allowance.
+	holds.Saved
 	// Replica is the process whose limit was exceeded, for a Hold of the hub or of the fleet with shared targets.
 	Replica string
 	// Asked is when the module last asked for a refused delete.
-	Since, Asked time.Time
-	// Done objects were deleted within a Window before the Hold; More refused ones are known.
-	Done, More int
-	// Names are up to ten refused objects, sorted. Note is for operators, in words of this program.
-	Names []string
-	Note  string
-	// Granted deletes were allowed by an operator, Spent were sent, and Used count as sent in a Store: Used grows in
-	// steps, ahead of the deletes, so that a restart does not refill the allowance.
-	Granted, Spent, Used int
+	Asked time.Time
+}
+
+// Target is empty for the hub.
+func (h *Held) Target() state.ClusterName { return state.ClusterName(h.Cluster) }
+
+// Kind returns the group and the resource of the objects.
+func (h *Held) Kind() schema.GroupResource {
+	return schema.GroupResource{Group: h.Group, Resource: h.Resource}
 }
 
 // newID tells an operator what the Hold is about. Thirty bits are random.
@@ -57,12 +52,12 @@ func newID(module, resource string) string {
 }
 
 // IsOfTarget reports whether the Hold is of one remote, and moves with it; others are of the hub or the fleet.
-func (h *Held) IsOfTarget() bool { return h.Target != "" && !h.Fleet }
+func (h *Held) IsOfTarget() bool { return h.Cluster != "" && !h.Fleet }
 
 // Successor returns a Hold of another process in this one's place, with its own id and without an allowance.
 func (h *Held) Successor(replica string) Held {
 	next := *h
-	next.ID, next.Replica = newID(h.Module, h.Resource.Resource), replica
+	next.ID, next.Replica = newID(h.Module, h.Resource), replica
 	next.Granted, next.Spent, next.Used = 0, 0, 0
 	return next
 }
@@ -72,8 +67,8 @@ func (h *Held) Where() string {
 	switch {
 	case h.Fleet:
 		return "in all clusters together"
-	case h.Target != "":
-		return "in cluster " + string(h.Target)
+	case h.Cluster != "":
+		return "in cluster " + h.Cluster
 	}
 	return "in the hub"
 }
@@ -129,7 +124,7 @@ func (h *Held) String() string {
 }
 
 func (h *Held) done() string {
-	return fmt.Sprintf("module %s has deleted %d %s %s%s within ten minutes", h.Module, h.Done, h.Resource, h.Where(), holds.For(h.Cause))
+	return fmt.Sprintf("module %s has deleted %d %s %s%s within ten minutes", h.Module, h.Deleted, h.Kind(), h.Where(), holds.For(h.Cause))
 }
 
 // Asking returns the targets whose apps have asked for held deletes.

@@ -94,9 +94,9 @@ type force struct {
 }
 
 func forceOf(h *Held) force {
-	f := force{owner: owner{h.Module, h.Resource, h.Cause}, fleet: h.Fleet}
+	f := force{owner: owner{h.Module, h.Kind(), h.Cause}, fleet: h.Fleet}
 	if !h.Fleet {
-		f.target = h.Target
+		f.target = h.Target()
 	}
 	return f
 }
@@ -116,7 +116,7 @@ func (l *Ledger) Restore(holds []Held, now time.Time) (added []Held) {
 			continue
 		}
 		h.Asked, h.Spent = now, h.Used
-		one := &hold{Held: h, asked: map[string]int{}, from: map[state.ClusterName]time.Time{h.Target: now}}
+		one := &hold{Held: h, asked: map[string]int{}, from: map[state.ClusterName]time.Time{h.Target(): now}}
 		for _, name := range h.Names {
 			one.asked[name] = 1
 		}
@@ -318,7 +318,7 @@ func (l *Ledger) Expire(now time.Time) (ended []Held) {
 
 // Forget ends and returns the Holds in a target, or, with the empty name, of the hub and the fleet. Their deletes still count.
 func (l *Ledger) Forget(target state.ClusterName) (ended []Held) {
-	return l.Drop(func(h *Held) bool { return h.IsOfTarget() == (target != "") && (target == "" || h.Target == target) })
+	return l.Drop(func(h *Held) bool { return h.IsOfTarget() == (target != "") && (target == "" || h.Target() == target) })
 }
 
 // Drop removes and returns the Holds that a function selects, which must not use the Ledger. Their deletes still count.

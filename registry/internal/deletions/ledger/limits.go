@@ -5,8 +5,10 @@ package ledger
 import (
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/clusterfx/clusterfx/internal/holds"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -82,11 +84,13 @@ func (b *bound) begin(r Request, now time.Time) *hold {
 		return nil
 	}
 	h := &hold{asked: map[string]int{}, from: map[state.ClusterName]time.Time{}, Held: Held{
-		ID: newID(r.Module, r.Resource.Resource), Module: r.Module, Resource: r.Resource, Target: r.Target, Cause: b.cause, Since: now,
-		Done: b.lost.PerTarget + r.Counted, Note: r.Note,
+		ID: newID(r.Module, r.Resource.Resource), Saved: holds.Saved{
+			Module: r.Module, Group: r.Resource.Group, Resource: r.Resource.Resource, Cluster: string(r.Target), Cause: b.cause,
+			Since: metav1.NewTime(now), Deleted: b.lost.PerTarget + r.Counted, Note: r.Note,
+		},
 	}}
 	if b.lost.PerFleet+r.Objects > b.most.PerFleet {
-		h.Fleet, h.Done = true, b.lost.PerFleet
+		h.Fleet, h.Deleted = true, b.lost.PerFleet
 	}
 	if !h.IsOfTarget() {
 		h.Replica = r.Replica
