@@ -86,9 +86,7 @@ func corrupt(data []byte, passed, nth int64) {
 
 // waitUntil also returns when another fault is set; false when the connection ends.
 func (w *writer) waitUntil(s *setting, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	return w.wait(s, timer.C)
+	return w.wait(s, time.After(d))
 }
 
 func (w *writer) wait(s *setting, until <-chan time.Time) bool {

@@ -27,11 +27,9 @@ func (c *chores) add(ctx context.Context, delay time.Duration, do func(context.C
 	c.mu.Unlock()
 	c.running.Go(func() {
 		defer cancel()
-		timer := time.NewTimer(delay)
-		defer timer.Stop()
 		select {
 		case <-ctx.Done():
-		case <-timer.C:
+		case <-time.After(delay):
 			// A failure needs no report: the cluster is closed.
 			_ = poll(ctx, chorePeriod, func() bool { return do(ctx) == nil })
 		}

@@ -248,10 +248,8 @@ func (s *Server) Stats() Stats {
 var errHungUp = errors.New("the client hung up")
 
 func (s *Server) pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return nil
 	case <-ctx.Done():
 		return errHungUp

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 )
@@ -37,24 +38,17 @@ func (s *standing) sum() {
 		if one.ObservedGeneration != s.rule.Generation {
 			s.late = true
 		}
-		s.known += valueOf(one.Clusters)
-		s.ready += valueOf(one.Ready)
-		s.unreachable += valueOf(one.Unreachable)
-		s.ended += valueOf(one.Ended)
-		s.copies += valueOf(one.Copies)
-		s.troubled += valueOf(one.ProblemCount)
+		s.known += ptr.Deref(one.Clusters, 0)
+		s.ready += ptr.Deref(one.Ready, 0)
+		s.unreachable += ptr.Deref(one.Unreachable, 0)
+		s.ended += ptr.Deref(one.Ended, 0)
+		s.copies += ptr.Deref(one.Copies, 0)
+		s.troubled += ptr.Deref(one.ProblemCount, 0)
 		s.unready = append(s.unready, one.Unready...)
 		s.problems = append(s.problems, one.Problems...)
 	}
 	slices.Sort(s.unready)
 	s.problems = someProblems(s.problems, maxProblemBytes)
-}
-
-func valueOf(n *int32) int32 {
-	if n == nil {
-		return 0
-	}
-	return *n
 }
 
 // waiting is the number of selected Clusters that can be reached and have not followed, or not ended.

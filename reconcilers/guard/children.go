@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -93,17 +94,8 @@ func (c *Controller[O]) adopt(obj client.Object) (schema.GroupVersionKind, error
 	if ns := c.object.GetNamespace(); ns != "" {
 		obj.SetNamespace(ns)
 	}
-	yes := true
-	obj.SetOwnerReferences([]metav1.OwnerReference{{
-		APIVersion: c.host.gvk.GroupVersion().String(), Kind: c.host.gvk.Kind,
-		Name: c.object.GetName(), UID: c.key.uid, Controller: &yes, BlockOwnerDeletion: &yes,
-	}})
-	labels := obj.GetLabels()
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[InstanceLabel] = InstanceOf(c.object)
-	obj.SetLabels(labels)
+	obj.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(c.object, c.host.gvk)})
+	obj.SetLabels(labels.Merge(obj.GetLabels(), labels.Set{InstanceLabel: InstanceOf(c.object)}))
 	return gvk, nil
 }
 

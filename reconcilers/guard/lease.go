@@ -109,16 +109,10 @@ func (p leaseStore[O]) fill(lease *coordinationv1.Lease, s snapshot[O]) error {
 	if err != nil {
 		return err
 	}
-	if lease.Annotations == nil {
-		lease.Annotations = map[string]string{}
-	}
-	lease.Annotations[annotationRecord] = string(record)
-	lease.Annotations[annotationCondition] = string(condition)
-	lease.Annotations[annotationObject] = fmt.Sprintf("%s %s", p.gvk.GroupKind(), p.name)
-	if lease.Labels == nil {
-		lease.Labels = map[string]string{}
-	}
-	lease.Labels[hostLabel] = p.options.Name
+	metav1.SetMetaDataAnnotation(&lease.ObjectMeta, annotationRecord, string(record))
+	metav1.SetMetaDataAnnotation(&lease.ObjectMeta, annotationCondition, string(condition))
+	metav1.SetMetaDataAnnotation(&lease.ObjectMeta, annotationObject, fmt.Sprintf("%s %s", p.gvk.GroupKind(), p.name))
+	metav1.SetMetaDataLabel(&lease.ObjectMeta, hostLabel, p.options.Name)
 	lease.Spec = coordinationv1.LeaseSpec{}
 	if s.lock.Holder != "" {
 		lease.Spec.HolderIdentity = &s.lock.Holder

@@ -91,5 +91,3 @@ func parseLabels(text string) (labels.Set, error) {
 	}
 	return set, nil
 }
-
-func isLabelsError(err error) bool { return errors.Is(err, errLabels) }

@@ -125,7 +125,7 @@ func (m *reconciler) create(ctx context.Context, request registration, secret *m
 	switch {
 	case apierrors.IsAlreadyExists(err): // The cache is stale.
 		return ctrl.Result{RequeueAfter: hubcontroller.StaleRetry}, nil
-	case apierrors.IsInvalid(err), isLabelsError(err):
+	case apierrors.IsInvalid(err), errors.Is(err, errLabels):
 		m.warn(secret, eventNotRegistered, err.Error())
 		return ctrl.Result{}, nil
 	case err != nil:

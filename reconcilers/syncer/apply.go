@@ -150,7 +150,7 @@ func (s *Session[T]) compare(ctx context.Context, fields map[string]any) (path s
 	if inStep {
 		path, inStep = s.isLeft(fieldset.More(actual, fields), s.of.memory.Digest(fields))
 		if inStep {
-			s.of.calm(s.key)
+			s.of.pauses.Forget(s.key)
 		}
 		return path, inStep, nil
 	}

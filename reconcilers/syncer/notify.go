@@ -232,9 +232,6 @@ func (r *reconciler[T]) later(key types.NamespacedName, why string) error {
 	return &laterError{after: r.pauses.When(key), why: why}
 }
 
-// calm: the copy is as desired.
-func (r *reconciler[T]) calm(key types.NamespacedName) { r.pauses.Forget(key) }
-
 // checkFight fails if another client has set a field too often. A field counts if it differs although the pair has
 // written the same value before.
 func (s *Session[T]) checkFight(ctx context.Context, path string, sent uint64) error {

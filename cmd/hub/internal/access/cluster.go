@@ -82,7 +82,7 @@ func NewRemote(what string, config *rest.Config, credentials ...kubeconfig.Crede
 	credentials = append(credentials, kubeconfig.CredentialOf(config))
 	own := &shown{known: credentials}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return own.note(kubeconfig.Discreet(next, credentials...))
+		return noting{kubeconfig.Discreet(next, credentials...), own}
 	})
 	c, err := New(what, config)
 	if err != nil {
@@ -146,8 +146,6 @@ type shown struct {
 	// last is the token of the last request: a plugin of the kubeconfig may issue tokens that no configuration has.
 	last atomic.Pointer[string]
 }
-
-func (s *shown) note(next http.RoundTripper) http.RoundTripper { return noting{next, s} }
 
 type noting struct {
 	next  http.RoundTripper

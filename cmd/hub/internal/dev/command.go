@@ -101,7 +101,7 @@ func Command(p Program) *cobra.Command {
 			"With --replicas above 1 the hub has that number of processes, hub-0 and so on, with their names before the lines\n" +
 			"of the log. A replica that ends is reported and not started again; the others take over its Clusters. dev fails\n" +
 			"when the last one has ended.",
-		Example: p.replaceName(examples),
+		Example: strings.ReplaceAll(examples, "%s", p.Name),
 		Args:    output.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.validate(cmd.Flags()); err != nil {
@@ -273,9 +273,6 @@ func (o *options) version(number int) string {
 	}
 	return o.kubernetes[max(0, number-1)%len(o.kubernetes)]
 }
-
-// replaceName replaces each %s.
-func (p Program) replaceName(text string) string { return strings.ReplaceAll(text, "%s", p.Name) }
 
 // self runs this program again: its name, or the go run that has built it and will remove it.
 func self(name string) string {

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
@@ -53,9 +52,8 @@ func (d *demo) register(ctx context.Context) error {
 		}
 		if d.tunnel {
 			if err := d.registerTunnel(ctx, r, secret); err != nil {
-				return err
+				return fmt.Errorf("register %s: %w", r.Name(), err)
 			}
-			continue
 		}
 		if err := d.client.Create(ctx, secret); err != nil {
 			return fmt.Errorf("create the Secret for %s: %w", r.Name(), err)
@@ -76,15 +74,12 @@ func (d *demo) prepareTunnels(ctx context.Context) error {
 	})
 }
 
-// registerTunnel creates the Cluster of a Secret, and runs its agent.
+// registerTunnel creates the Cluster of a Secret, which it changes for that, and runs its agent.
 func (d *demo) registerTunnel(ctx context.Context, r remote, secret *corev1.Secret) error {
-	secret.Labels, secret.Annotations = nil, nil // The Cluster is not made from it.
 	c := &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: r.Name(), Labels: r.labels()}}
 	c.Spec.KubeconfigSecretRef.Name, c.Spec.Via = secret.Name, hubv1.ViaTunnel
-	for _, one := range []client.Object{secret, c} {
-		if err := d.client.Create(ctx, one); err != nil {
-			return fmt.Errorf("register %s: %w", r.Name(), err)
-		}
+	if err := d.client.Create(ctx, c); err != nil {
+		return err
 	}
 	server, err := url.Parse(r.Server())
 	if err != nil {
@@ -94,9 +89,9 @@ func (d *demo) registerTunnel(ctx context.Context, r remote, secret *corev1.Secr
 	if err != nil {
 		return err
 	}
-	before := secret.DeepCopy()
-	metav1.SetMetaDataAnnotation(&secret.ObjectMeta, hubv1.AnnotationTunnelKeys, c.Name+"/"+string(c.UID)+" "+key)
-	return d.client.Patch(ctx, secret, client.MergeFrom(before))
+	secret.Labels = nil // The Cluster is not made from it.
+	secret.Annotations = map[string]string{hubv1.AnnotationTunnelKeys: c.Name + "/" + string(c.UID) + " " + key}
+	return nil
 }
 
 const (
@@ -170,7 +165,7 @@ func (d *demo) waitReady(ctx context.Context) error {
 			return false, fmt.Errorf("list Clusters: %w", err)
 		}
 		for _, c := range last.Items {
-			if isReady(&c) && !seen[c.Name] {
+			if meta.IsStatusConditionTrue(c.Status.Conditions, hubv1.ConditionReady) && !seen[c.Name] {
 				seen[c.Name] = true
 				d.terminal.Done("cluster.%s/%s ready   %s modules   %s",
 					hubv1.GroupName, c.Name, c.Status.ModuleSummary, since(begin))
@@ -182,10 +177,6 @@ func (d *demo) waitReady(ctx context.Context) error {
 		return fmt.Errorf("%w: %s", errSlow, describe(&last))
 	}
 	return err
-}
-
-func isReady(c *hubv1.Cluster) bool {
-	return meta.IsStatusConditionTrue(c.Status.Conditions, hubv1.ConditionReady)
 }
 
 // describe says of each cluster that is not Ready why.

@@ -322,7 +322,7 @@ func (r *Registration) Plan() {
 		t.Text("  create %s", nameOf(o))
 	}
 	for _, rule := range r.Account.Rules {
-		t.Text("    which may %s", describeRule(rule))
+		t.Text("    which may %s", access.Names(access.RightsOf([]rbacv1.PolicyRule{rule})))
 	}
 	if r.Token == Lasting {
 		t.Text("  create a token for it that does not expire")
@@ -337,8 +337,4 @@ func (r *Registration) Plan() {
 	if !r.Rehearsal {
 		t.Text("  create cluster.%s/%s", hubv1.GroupName, r.Name)
 	}
-}
-
-func describeRule(rule rbacv1.PolicyRule) string {
-	return access.Names(access.RightsOf([]rbacv1.PolicyRule{rule}))
 }

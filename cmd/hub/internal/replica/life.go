@@ -201,10 +201,8 @@ func signal(requests chan<- struct{}) {
 
 // Pause returns after a time, or when ctx has ended.
 func Pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 	case <-ctx.Done():
 	}
 }

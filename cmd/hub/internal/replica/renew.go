@@ -47,10 +47,8 @@ func (l *life) noteLease() bool {
 }
 
 func (l *life) awaitRenewal(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 	case <-l.hurried:
 	case <-ctx.Done():
 	}
