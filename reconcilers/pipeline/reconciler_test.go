@@ -285,9 +285,9 @@ func TestReconciler_ConditionPrefix(t *testing.T) {
 
 // ending is a context that ends with an error when it is told to.
 type ending struct {
-	context.Context
-	done chan struct{}
-	err  error
+	context.Context //nolint:containedctx // It is one.
+	done            chan struct{}
+	err             error
 }
 
 func (c *ending) Done() <-chan struct{} { return c.done }
