@@ -63,7 +63,7 @@ func NewTransport(c Connection, p Policy) (*Transport, error) {
 		return nil, err
 	}
 	t := &Transport{origin: origin(w.server), wiring: w}
-	t.life, t.end = context.WithCancel(context.Background())
+	t.life, t.end = context.WithCancel(context.Background()) //nolint:forbidigo // It ends with Close, and not with its maker.
 	first, err := t.newSession(c.Credential, nil)
 	if err != nil {
 		return nil, err
