@@ -4,7 +4,6 @@ package hubtest
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -23,11 +22,6 @@ func describe(scheme *runtime.Scheme, object client.Object) string {
 		kind = gvk.Kind
 	}
 	return kind + " " + strings.TrimPrefix(object.GetNamespace()+"/"+object.GetName(), "/")
-}
-
-func quoted(data []byte) []byte {
-	text, _ := json.Marshal(data)
-	return text
 }
 
 // maxDump is in bytes.

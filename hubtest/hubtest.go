@@ -68,8 +68,9 @@ func (h *Hub) With(tb testing.TB) *Hub {
 // Remote returns a remote, registered or not, and ends the test if there is none.
 func (h *Hub) Remote(name string) *Remote {
 	h.tb.Helper()
-	state := h.site.remote(name)
-	if state == nil {
+	known, _ := h.site.remotes.Load(name)
+	state, ok := known.(*remote)
+	if !ok {
 		h.tb.Fatalf("hubtest: there is no remote %s: request it with hubtest.Remotes, or create it with AddRemote", name)
 	}
 	return &Remote{Server: Server{tb: h.tb, site: h.site, way: state.way}, state: state}
@@ -92,7 +93,7 @@ func (h *Hub) AddRemote(name string, changes ...func(*hubv1.Cluster)) *Remote {
 func (h *Hub) addWay(name string, w *way) *Remote {
 	h.tb.Helper()
 	w.name = "remote " + name
-	if !h.site.add(&remote{name: name, way: w}) {
+	if _, known := h.site.remotes.LoadOrStore(name, &remote{name: name, way: w}); known {
 		h.tb.Fatalf("hubtest: there are two remotes %s: use different names", name)
 	}
 	r := h.Remote(name)

@@ -11,7 +11,7 @@ import (
 	"net/netip"
 	"runtime/pprof"
 	"slices"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,8 +28,7 @@ type process struct {
 	log     *log
 	account *fleet.Credential // nil for the administrator, and set before the first start
 
-	mu  sync.Mutex
-	now *run
+	now atomic.Pointer[run] // nil while none runs
 }
 
 type run struct {
@@ -64,7 +63,7 @@ func (p *process) options(r *run) app.Options {
 
 func (p *process) start(tb testing.TB) {
 	tb.Helper()
-	if p.current() != nil {
+	if p.now.Load() != nil {
 		tb.Fatalf("hubtest: the hub runs already: stop it first")
 	}
 	r := &run{up: make(chan parts, 1), done: make(chan struct{})}
@@ -75,13 +74,13 @@ func (p *process) start(tb testing.TB) {
 		defer close(r.done)
 		r.err = app.Run(ctx, o)
 	})
-	p.set(r)
+	p.now.Store(r)
 	timeout := time.NewTimer(p.site.options.patience)
 	defer timeout.Stop()
 	select {
 	case r.parts = <-r.up:
 	case <-r.done:
-		p.set(nil)
+		p.now.Store(nil)
 		tb.Fatalf("hubtest: start the hub: %v", r.failure())
 	case <-timeout.C:
 		tb.Fatalf("hubtest: the caches of the hub are not filled after %s", p.site.options.patience)
@@ -89,11 +88,11 @@ func (p *process) start(tb testing.TB) {
 }
 
 func (p *process) stop() error {
-	r := p.current()
+	r := p.now.Load()
 	if r == nil {
 		return nil
 	}
-	p.set(nil)
+	p.now.Store(nil)
 	r.cancel()
 	timeout := time.NewTimer(stopTimeout)
 	defer timeout.Stop()
@@ -106,7 +105,7 @@ func (p *process) stop() error {
 }
 
 func (p *process) running() (parts, error) {
-	if r := p.current(); r != nil {
+	if r := p.now.Load(); r != nil {
 		return r.parts, nil
 	}
 	return parts{}, errors.New("the hub does not run: start it with Hub.Start")
@@ -126,7 +125,7 @@ func (p *process) credentialsNamespace() string {
 }
 
 func (p *process) failure() error {
-	r := p.current()
+	r := p.now.Load()
 	if r == nil {
 		return nil
 	}
@@ -143,16 +142,4 @@ func (r *run) failure() error {
 		return errors.New("it ended by itself: a module has called fx.Shutdowner")
 	}
 	return r.err
-}
-
-func (p *process) current() *run {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.now
-}
-
-func (p *process) set(r *run) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.now = r
 }

@@ -158,12 +158,9 @@ func (r *Remote) WaitModule(name string, state hubv1.ModuleState) {
 func (r *Remote) WaitModuleGone(name string) {
 	r.tb.Helper()
 	r.wait(fmt.Sprintf("module %s to be gone", name), func(ctx context.Context) error {
-		c, err := r.get(ctx)
+		c, err := r.observed(ctx)
 		if err != nil {
 			return err
-		}
-		if c.Status.ObservedGeneration != c.Generation {
-			return fmt.Errorf("the hub has observed generation %d, not %d yet", c.Status.ObservedGeneration, c.Generation)
 		}
 		for _, m := range c.Status.Modules {
 			if m.Name == name {
@@ -175,14 +172,12 @@ func (r *Remote) WaitModuleGone(name string) {
 }
 
 func (r *Remote) check(ctx context.Context, condition string, status metav1.ConditionStatus, reason string) error {
-	c, err := r.get(ctx)
+	c, err := r.observed(ctx)
 	if err != nil {
 		return err
 	}
 	found := meta.FindStatusCondition(c.Status.Conditions, condition)
 	switch {
-	case c.Status.ObservedGeneration != c.Generation:
-		return fmt.Errorf("the hub has observed generation %d, not %d yet", c.Status.ObservedGeneration, c.Generation)
 	case found == nil:
 		return fmt.Errorf("there is no condition %s", condition)
 	case found.Status != status, reason != "" && found.Reason != reason:
@@ -206,6 +201,15 @@ func (r *Remote) get(ctx context.Context) (*hubv1.Cluster, error) {
 	return c, r.hub().Get(ctx, client.ObjectKey{Name: r.Name()}, c)
 }
 
+// observed fails until the hub has observed the present generation.
+func (r *Remote) observed(ctx context.Context) (*hubv1.Cluster, error) {
+	c, err := r.get(ctx)
+	if err == nil && c.Status.ObservedGeneration != c.Generation {
+		err = fmt.Errorf("the hub has observed generation %d, not %d yet", c.Status.ObservedGeneration, c.Generation)
+	}
+	return c, err
+}
+
 func (r *Remote) secretMeta() metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: r.Name(), Namespace: r.site.process.credentialsNamespace()}
 }
@@ -215,7 +219,7 @@ func (r *Remote) store() {
 	secret := r.secret(r.state.credential)
 	err := r.hub().Create(r.tb.Context(), secret)
 	if apierrors.IsAlreadyExists(err) {
-		err = r.replace(secret)
+		err = r.hub().Patch(r.tb.Context(), secret, client.MergeFrom(&corev1.Secret{ObjectMeta: r.secretMeta()}))
 	}
 	r.must(err, "store the credentials of %s", r.Name())
 }

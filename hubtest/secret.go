@@ -3,11 +3,7 @@
 package hubtest
 
 import (
-	"fmt"
-
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
@@ -47,9 +43,4 @@ func (r *Remote) throughProxy(credential *fleet.Credential) []byte {
 func (r *Remote) secret(credential *fleet.Credential) *corev1.Secret {
 	r.tb.Helper()
 	return &corev1.Secret{ObjectMeta: r.secretMeta(), Data: map[string][]byte{"kubeconfig": r.throughProxy(credential)}}
-}
-
-func (r *Remote) replace(secret *corev1.Secret) error {
-	data := fmt.Appendf(nil, `{"data":{"kubeconfig":%s}}`, quoted(secret.Data["kubeconfig"]))
-	return r.hub().Patch(r.tb.Context(), secret, client.RawPatch(types.MergePatchType, data))
 }

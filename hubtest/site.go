@@ -32,14 +32,15 @@ type site struct {
 	hub     *way
 	agents  *tunnel.Local // nil without tunnels
 
-	mu      sync.Mutex // held for operations on the fields below
-	ways    []*way
-	remotes map[string]*remote
+	remotes sync.Map // of *remote, by name
+
+	mu   sync.Mutex // protects the field
+	ways []*way
 }
 
 func newSite(tb testing.TB, opts []Option) *site {
 	tb.Helper()
-	s := &site{tb: tb, options: newOptions(opts), scheme: runtime.NewScheme(), remotes: map[string]*remote{}}
+	s := &site{tb: tb, options: newOptions(opts), scheme: runtime.NewScheme()}
 	s.process = newProcess(s)
 	builder := runtime.NewSchemeBuilder(clientgoscheme.AddToScheme, hubv1.AddToScheme, apiextensionsv1.AddToScheme)
 	builder.Register(s.options.schemes...)
@@ -89,22 +90,6 @@ func (s *site) open(tb testing.TB, roles ...pool.Role) []*way {
 		tb.Fatalf("hubtest: start API servers: %v", err)
 	}
 	return ways
-}
-
-func (s *site) add(r *remote) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.remotes[r.name] != nil {
-		return false
-	}
-	s.remotes[r.name] = r
-	return true
-}
-
-func (s *site) remote(name string) *remote {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.remotes[name]
 }
 
 func (s *site) end() {
