@@ -17,6 +17,8 @@ const (
 
 // collector has the metrics of all pairs of a Registerer, which come and go.
 type collector struct {
+	*prometheus.Registry
+
 	writes, conflicts, fights *prometheus.CounterVec
 	copies                    *prometheus.GaugeVec
 
@@ -30,7 +32,7 @@ func collectorOf(r prometheus.Registerer) (*collector, error) {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, append(more, kindLabel, pairLabel))
 	}
 	c := &collector{
-		pairs: map[string]int{},
+		Registry: prometheus.NewRegistry(), pairs: map[string]int{},
 		writes: counter("clusterfx_sync_writes_total", "Requests of a pair that change objects, by direction (down: copies, "+
 			"up: originals), verb and result (ok, conflict or error).", "direction", "verb", "result"),
 		conflicts: counter("clusterfx_sync_name_conflicts_total", "Times that the name of a copy belonged to another object."),
@@ -39,6 +41,7 @@ func collectorOf(r prometheus.Registerer) (*collector, error) {
 			Name: "clusterfx_sync_copies", Help: "Copies that a pair has made and that exist.",
 		}, []string{kindLabel, pairLabel}),
 	}
+	c.MustRegister(c.writes, c.conflicts, c.fights, c.copies)
 	if r == nil {
 		return c, nil
 	}
@@ -51,32 +54,10 @@ func collectorOf(r prometheus.Registerer) (*collector, error) {
 	return c, err
 }
 
-type vector interface {
-	prometheus.Collector
-	DeletePartialMatch(labels prometheus.Labels) int
-}
-
-func (c *collector) vectors() []vector { return []vector{c.writes, c.conflicts, c.fights, c.copies} }
-
-// Describe implements prometheus.Collector.
-func (c *collector) Describe(descriptions chan<- *prometheus.Desc) {
-	for _, one := range c.vectors() {
-		one.Describe(descriptions)
-	}
-}
-
-// Collect implements prometheus.Collector.
-func (c *collector) Collect(values chan<- prometheus.Metric) {
-	for _, one := range c.vectors() {
-		one.Collect(values)
-	}
-}
-
 // metrics are those of one pair.
 type metrics struct {
-	all                       *collector
-	pair                      string
-	writes, conflicts, fights *prometheus.CounterVec
+	all  *collector
+	pair string
 }
 
 func newMetrics(o PairOptions) (*metrics, error) {
@@ -87,11 +68,7 @@ func newMetrics(o PairOptions) (*metrics, error) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	all.pairs[o.Name]++
-	by := prometheus.Labels{pairLabel: o.Name}
-	return &metrics{
-		all: all, pair: o.Name,
-		writes: all.writes.MustCurryWith(by), conflicts: all.conflicts.MustCurryWith(by), fights: all.fights.MustCurryWith(by),
-	}, nil
+	return &metrics{all: all, pair: o.Name}, nil
 }
 
 // close leaves the metrics of a later pair of the same name.
@@ -103,7 +80,7 @@ func (m *metrics) close() {
 		return
 	}
 	delete(c.pairs, m.pair)
-	for _, one := range c.vectors() {
+	for _, one := range []*prometheus.MetricVec{c.writes.MetricVec, c.conflicts.MetricVec, c.fights.MetricVec, c.copies.MetricVec} {
 		one.DeletePartialMatch(prometheus.Labels{pairLabel: m.pair})
 	}
 }
@@ -121,8 +98,8 @@ func (m *metrics) write(kind, direction string, v verb, err error) {
 	case err != nil:
 		result = "error"
 	}
-	m.writes.With(prometheus.Labels{"direction": direction, "verb": string(v), "result": result, kindLabel: kind}).Inc()
+	m.all.writes.WithLabelValues(direction, string(v), result, kind, m.pair).Inc()
 }
 
-func (m *metrics) conflict(kind string)  { m.conflicts.With(prometheus.Labels{kindLabel: kind}).Inc() }
-func (m *metrics) contended(kind string) { m.fights.With(prometheus.Labels{kindLabel: kind}).Inc() }
+func (m *metrics) conflict(kind string)  { m.all.conflicts.WithLabelValues(kind, m.pair).Inc() }
+func (m *metrics) contended(kind string) { m.all.fights.WithLabelValues(kind, m.pair).Inc() }

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -53,8 +54,7 @@ func (s *Session[T]) Event(ctx context.Context, eventType, reason, text string) 
 	return s.notify(ctx, note{reason: reason, warning: eventType == corev1.EventTypeWarning, text: text})
 }
 
-// notify names an event by its content, so that the API server refuses a repetition, after a restart too. Of one
-// reason a pair records ten in ten minutes.
+// notify names an event by its content, so that the API server refuses a repetition, after a restart too.
 func (s *Session[T]) notify(ctx context.Context, n note) error {
 	r := s.of
 	if n.warning {
@@ -79,12 +79,13 @@ func (s *Session[T]) notify(ctx context.Context, n note) error {
 		n.text = "Cluster " + cluster + ": " + n.text
 		related = &corev1.ObjectReference{APIVersion: hubv1.GroupVersion.String(), Kind: "Cluster", Name: cluster}
 	}
-	switch left := r.pair.events.take(n.reason, time.Now()); {
-	case left < 0:
+	giveBack, isLast := r.pair.events.take(n.reason, time.Now())
+	if giveBack == nil {
 		r.memory.Untold(name)
 		r.log.V(1).Info("Left out an event", "object", s.key.String(), "reason", n.reason, "note", n.text)
 		return nil
-	case left == 0:
+	}
+	if isLast {
 		n.text = object.Shortened(n.text, object.MaxNote-len(lastEvent)) + lastEvent
 	}
 	err := s.upstream.Client.Create(ctx, &eventsv1.Event{
@@ -99,7 +100,7 @@ func (s *Session[T]) notify(ctx context.Context, n note) error {
 		Related: related,
 	})
 	if apierrors.IsAlreadyExists(err) {
-		r.pair.events.put(n.reason)
+		giveBack() // as after a restart
 		return nil
 	}
 	if err != nil {
@@ -109,46 +110,27 @@ func (s *Session[T]) notify(ctx context.Context, n note) error {
 	return nil
 }
 
-// A rule that fails for each of its objects would fill etcd.
+// Of one reason a pair records ten events at once, and one a minute: a rule that fails for each of its objects would
+// fill etcd.
 const (
-	maxEvents   = 10
-	eventWindow = 10 * time.Minute
-	lastEvent   = " Further events of this reason are left out for some minutes."
+	maxEvents  = 10
+	eventEvery = time.Minute
+	lastEvent  = " Further events of this reason are left out for some minutes."
 )
 
-type events struct {
-	mu  sync.Mutex
-	all map[string]recorded
-}
+// events are limits by reason.
+type events struct{ sync.Map }
 
-type recorded struct {
-	since time.Time
-	count int
-}
-
-// take returns how many more events of a reason may follow; negative: not even this one.
-func (e *events) take(reason string, now time.Time) int {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.all == nil {
-		e.all = map[string]recorded{}
+// take returns how to give an event back, nil if there may be none, and whether it is the last one for now.
+func (e *events) take(reason string, now time.Time) (giveBack func(), isLast bool) {
+	known, _ := e.LoadOrStore(reason, rate.NewLimiter(rate.Every(eventEvery), maxEvents))
+	limit := known.(*rate.Limiter) //nolint:forcetypeassert // It is the only writer.
+	turn := limit.ReserveN(now, 1)
+	if turn.DelayFrom(now) > 0 {
+		turn.CancelAt(now)
+		return nil, false
 	}
-	one := e.all[reason]
-	if now.Sub(one.since) >= eventWindow {
-		one = recorded{since: now}
-	}
-	one.count++
-	e.all[reason] = one
-	return maxEvents - one.count
-}
-
-// put gives back an event that exists already, as after a restart.
-func (e *events) put(reason string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	one := e.all[reason]
-	one.count = max(one.count-1, 0)
-	e.all[reason] = one
+	return func() { turn.CancelAt(now) }, limit.TokensAt(now) < 1
 }
 
 func (s *Session[T]) wouldWrite(ctx context.Context, v verb, what string) error {

@@ -31,7 +31,7 @@ func Register[T client.Object](p *Pair, s Syncer[T], t Translator[T], o Options[
 	if err != nil {
 		return err
 	}
-	b := p.controller(s, o.concurrency(), o.timeout(p))
+	b := p.controller(s, o.controller(p))
 	b.WatchesRawSource(r.up.Requests(itself)).WatchesRawSource(r.down.Requests(r.observeDown))
 	return p.complete(b, s, r)
 }
@@ -83,16 +83,15 @@ func RegisterFake[T client.Object](p *Pair, s FakeSyncer[T], o Options[T]) error
 		return fmt.Errorf("syncer %s: %w", s.Name(), err)
 	}
 	r := &fakeReconciler[T]{pair: p, syncer: s, kind: kind, up: up}
-	b := p.controller(s, o.concurrency(), o.timeout(p))
+	b := p.controller(s, o.controller(p))
 	b.WatchesRawSource(up.Requests(itself))
 	return p.complete(b, s, r)
 }
 
 type controllerBuilder = registry.ControllerBuilder[reconcile.Request]
 
-func (p *Pair) controller(s Base, concurrency int, timeout controller.Options) *controllerBuilder {
-	timeout.MaxConcurrentReconciles = concurrency
-	return registry.ControllerManagedBy(p.options.Manager).Named(p.options.Name + "-" + s.Name()).WithOptions(timeout)
+func (p *Pair) controller(s Base, o controller.Options) *controllerBuilder {
+	return registry.ControllerManagedBy(p.options.Manager).Named(p.options.Name + "-" + s.Name()).WithOptions(o)
 }
 
 func (p *Pair) complete(b *controllerBuilder, s Base, r reconcile.Reconciler) error {
@@ -112,15 +111,13 @@ func (p *Pair) complete(b *controllerBuilder, s Base, r reconcile.Reconciler) er
 	return nil
 }
 
-func (o Options[T]) concurrency() int { return cmp.Or(max(o.Concurrency, 0), defaultConcurrency) }
-
-func (o Options[T]) timeout(p *Pair) controller.Options {
-	yes := true
+func (o Options[T]) controller(p *Pair) controller.Options {
 	return controller.Options{
-		ReconciliationTimeout: cmp.Or(o.Timeout, p.options.Manager.GetControllerOptions().ReconciliationTimeout, defaultTimeout),
-		RateLimiter:           workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryBase, retryMax),
+		MaxConcurrentReconciles: cmp.Or(max(o.Concurrency, 0), defaultConcurrency),
+		ReconciliationTimeout:   cmp.Or(o.Timeout, p.options.Manager.GetControllerOptions().ReconciliationTimeout, defaultTimeout),
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryBase, retryMax),
 		// A name is never released, and an App may be built again.
-		SkipNameValidation: &yes,
+		SkipNameValidation: new(true),
 	}
 }
 

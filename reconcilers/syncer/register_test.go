@@ -70,17 +70,28 @@ func TestPresenceOf(t *testing.T) {
 	testkit.Fails(t, testkit.Err(presenceOf(&corev1.ConfigMap{}, errors.New("the network is down"))), "an error counts as absence")
 }
 
-// A pair records ten events of one reason in ten minutes, and says so with the last one.
+// A pair records ten events of one reason at once and one a minute, says so with the last one, and gives back what exists already.
 func TestEvents_Take(t *testing.T) {
 	t.Parallel()
 	var e events
 	now := time.Now()
-	for i := range 12 {
-		testkit.Equal(t, e.take("Rejected", now.Add(time.Duration(i)*time.Minute/2)), 9-i, "event", i, "may be followed by")
+	expect := func(reason string, after time.Duration, may, last bool) (giveBack func()) {
+		t.Helper()
+		giveBack, isLast := e.take(reason, now.Add(after))
+		if (giveBack != nil) != may || isLast != last {
+			t.Errorf("%s after %s: %t, and the last one %t; want %t, %t", reason, after, giveBack != nil, isLast, may, last)
+		}
+		return giveBack
 	}
-	if a, b := e.take("Contended", now), e.take("Rejected", now.Add(eventWindow)); a != 9 || b != 9 {
-		t.Errorf("another reason, and another time: %d, %d", a, b)
+	for i := range maxEvents {
+		expect("Rejected", time.Duration(i)*time.Second, true, i == maxEvents-1)
 	}
+	const full = maxEvents * time.Second
+	expect("Rejected", full, false, false)
+	expect("Contended", full, true, false)
+	expect("Rejected", full+eventEvery, true, true)()
+	expect("Rejected", full+eventEvery, true, true)
+	expect("Rejected", full+eventEvery, false, false)
 }
 
 // Of a remote whose copies change their status all the time, the status of each original is written once a second at most, that of all
