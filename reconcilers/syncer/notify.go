@@ -110,11 +110,11 @@ func (s *Session[T]) notify(ctx context.Context, n note) error {
 	return nil
 }
 
-// Of one reason a pair records ten events at once, and one a minute: a rule that fails for each of its objects would
-// fill etcd.
+// Of one reason a pair records ten events in ten minutes at most, five of them at once: a rule that fails for each of its
+// objects would fill etcd.
 const (
-	maxEvents  = 10
-	eventEvery = time.Minute
+	maxEvents  = 5
+	eventEvery = 2 * time.Minute
 	lastEvent  = " Further events of this reason are left out for some minutes."
 )
 

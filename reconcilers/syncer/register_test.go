@@ -70,7 +70,8 @@ func TestPresenceOf(t *testing.T) {
 	testkit.Fails(t, testkit.Err(presenceOf(&corev1.ConfigMap{}, errors.New("the network is down"))), "an error counts as absence")
 }
 
-// A pair records ten events of one reason at once and one a minute, says so with the last one, and gives back what exists already.
+// A pair records five events of one reason at once and one in two minutes, says so with the last one, and gives back what exists
+// already.
 func TestEvents_Take(t *testing.T) {
 	t.Parallel()
 	var e events
