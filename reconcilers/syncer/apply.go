@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -123,16 +124,9 @@ func (f form[T]) withoutContent(up T) T {
 }
 
 func (f form[T]) withMarks(all, marks map[string]string) map[string]string {
-	all = maps.Clone(all)
-	if all == nil {
-		all = map[string]string{}
-	}
-	for key, value := range marks {
-		if f.keys.Has(key) {
-			all[key] = value
-		}
-	}
-	return all
+	marks = maps.Clone(marks)
+	maps.DeleteFunc(marks, func(key, _ string) bool { return !f.keys.Has(key) })
+	return labels.Merge(all, marks)
 }
 
 // compare reports whether the copy is as desired, or what the API server has made of the same fields before.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -233,12 +234,8 @@ func (s *Session[T]) importedFrom() (types.NamespacedName, bool) {
 }
 
 func (s *Session[T]) markImported(obj T) {
-	notes := obj.GetAnnotations()
-	if notes == nil {
-		notes = map[string]string{}
-	}
-	notes[s.of.keys.Imported] = strings.Join([]string{ // No name has a slash.
+	from := strings.Join([]string{ // No name has a slash.
 		s.of.pair.options.Identity.Tenant, s.down.GetNamespace(), s.down.GetName(), s.key.Namespace, s.key.Name,
 	}, "/")
-	obj.SetAnnotations(notes)
+	obj.SetAnnotations(labels.Merge(obj.GetAnnotations(), map[string]string{s.of.keys.Imported: from}))
 }
