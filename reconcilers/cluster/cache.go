@@ -3,6 +3,7 @@
 package cluster
 
 import (
+	"maps"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -43,13 +44,7 @@ func keepOurs(object any) (any, error) {
 		return object, nil //nolint:nilerr // A tombstone is not an object; it passes.
 	}
 	secret.SetManagedFields(nil)
-	kept := map[string]string{}
-	for key, value := range secret.GetAnnotations() {
-		if strings.HasPrefix(key, hubv1.GroupName+"/") {
-			kept[key] = value
-		}
-	}
-	secret.SetAnnotations(kept)
+	maps.DeleteFunc(secret.GetAnnotations(), func(key, _ string) bool { return !strings.HasPrefix(key, hubv1.GroupName+"/") })
 	return object, nil
 }
 

@@ -55,26 +55,6 @@ func configOf(cluster *hubv1.Cluster, found credentials, suspicion state.CrashRe
 	return config
 }
 
-// identifying has an app that waits until the hub has recorded which cluster it is.
-func identifying(config state.Desired) state.Desired {
-	config.IdentifyOnly = true
-	config.Revision += "/identify"
-	return config
-}
-
-// beside is for the same cluster as an older one, which another hub runs.
-func beside(config state.Desired, rival registry.ClusterName) state.Desired {
-	config.Identity.Rival = rival
-	config.Revision += "/rival=" + string(rival)
-	return config
-}
-
-func warmed(config state.Desired) state.Desired {
-	config.Warm = true
-	config.Revision += "/warm"
-	return config
-}
-
 // ownerReference neither blocks the Cluster's deletion nor makes it a controller.
 func ownerReference(cluster *hubv1.Cluster) metav1.OwnerReference {
 	return metav1.OwnerReference{

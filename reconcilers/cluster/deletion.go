@@ -29,17 +29,6 @@ func hasFinalizer(cluster *hubv1.Cluster) bool {
 	return controllerutil.ContainsFinalizer(cluster, hubv1.FinalizerCluster)
 }
 
-// addFinalizer is before any start; most Clusters get the finalizer together with their identity, see recordContact.
-func (r *reconciler) addFinalizer(ctx context.Context, cluster *hubv1.Cluster) error {
-	before := cluster.DeepCopy()
-	controllerutil.AddFinalizer(cluster, hubv1.FinalizerCluster)
-	if err := hubcontroller.Patch(ctx, r.Client, before, cluster); err != nil {
-		return fmt.Errorf("add the finalizer: %w", err)
-	}
-	r.memory.of(cluster.Name).written = cluster.DeepCopy()
-	return nil
-}
-
 // finish needs neither Secret nor remote, and does not wait: the end of the removal triggers the next reconcile.
 func (r *reconciler) finish(ctx context.Context, cluster *hubv1.Cluster) (ctrl.Result, error) {
 	if !hasFinalizer(cluster) {

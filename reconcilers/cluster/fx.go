@@ -28,28 +28,9 @@ type Params struct {
 	Settings Settings              `optional:"true"` // Settings configure the controller. Default: the zero value.
 }
 
-type journalParams struct {
-	fx.In
-
-	Manager  ctrl.Manager
-	Settings Settings `optional:"true"`
-}
-
-// journals are the one journal, for this package and for the registry.
-type journals struct {
-	fx.Out
-
-	Ours   *Journal
-	Theirs registry.Journal
-}
-
-func provideJournal(p journalParams) (journals, error) {
-	j, err := NewJournal(p.Manager, p.Settings)
-	return journals{Ours: j, Theirs: j}, err
-}
-
 // Module adds this package's controller to the hub's manager, and gives the registry a Journal and observe's middleware.
 var Module = fx.Module("cluster",
-	fx.Provide(provideJournal, registry.AsMiddleware(observe.Middleware)),
+	fx.Provide(fx.Annotate(NewJournal, fx.ParamTags("", `optional:"true"`), fx.As(fx.Self()), fx.As(new(registry.Journal)))),
+	fx.Provide(registry.AsMiddleware(observe.Middleware)),
 	fx.Invoke(Setup),
 )

@@ -32,16 +32,21 @@ func (r *reconciler) recordContact(ctx context.Context, cluster *hubv1.Cluster, 
 	if id == "" && (hasFinalizer(cluster) || !starts) {
 		return false, nil
 	}
+	return true, r.record(ctx, cluster, id)
+}
+
+// record adds the finalizer, which is before any start, and the identity, unless it is empty.
+func (r *reconciler) record(ctx context.Context, cluster *hubv1.Cluster, id string) error {
 	before := cluster.DeepCopy()
 	controllerutil.AddFinalizer(cluster, hubv1.FinalizerCluster)
 	if id != "" {
 		metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, hubv1.AnnotationID, id)
 	}
 	if err := hubcontroller.Patch(ctx, r.Client, before, cluster); err != nil {
-		return false, fmt.Errorf("record the identity: %w", err)
+		return fmt.Errorf("record finalizer and identity: %w", err)
 	}
 	r.memory.of(cluster.Name).written = cluster.DeepCopy()
-	return true, nil
+	return nil
 }
 
 const messageIsHub = "This is the hub's own cluster, %s, as the annotation " + hubv1.AnnotationAllowHub +

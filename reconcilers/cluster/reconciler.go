@@ -37,15 +37,6 @@ type remotes interface {
 
 // reconciler posts the desired state of Clusters to the registry, and reports the registry's snapshots in the status of
 // the Clusters.
-//
-// +kubebuilder:rbac:groups=clusterfx.dev,resources=clusters,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=clusterfx.dev,resources=clusters/status,verbs=patch
-// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get
-// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get
-// +kubebuilder:rbac:groups="",namespace=clusterfx-system,resources=secrets,verbs=get;list;watch
-// +kubebuilder:rbac:groups="",namespace=clusterfx-system,resources=configmaps,verbs=get;create;patch
-// +kubebuilder:rbac:groups=events.k8s.io,namespace=clusterfx-system,resources=events,verbs=create;patch
-// +kubebuilder:rbac:groups=events.k8s.io,namespace=default,resources=events,verbs=create;patch
 type reconciler struct {
 	client.Client               // of the hub; it reads Clusters from the cache
 	cache         client.Reader // has metadata of Secrets
@@ -112,7 +103,7 @@ func (r *reconciler) reconcile(ctx context.Context, name string) (ctrl.Result, e
 		return ctrl.Result{}, nil // The end of the removal triggers the next reconcile.
 	}
 	if !hasFinalizer(cluster) && !identifiesFirst(cluster, info) {
-		if err := r.addFinalizer(ctx, cluster); err != nil {
+		if err := r.record(ctx, cluster, ""); err != nil {
 			return ctrl.Result{}, err
 		}
 	}
@@ -212,13 +203,13 @@ func (r *reconciler) ensure(ctx context.Context, cluster *hubv1.Cluster, found c
 	case err != nil:
 		return remote{}, fmt.Errorf("look for older Clusters of the same cluster: %w", err)
 	case rival != "":
-		config = beside(config, rival)
+		config.Identity.Rival, config.Revision = rival, config.Revision+"/rival="+string(rival)
 	}
 	switch {
 	case role == RoleWarm:
-		config = warmed(config)
-	case !hasFinalizer(cluster), !isKnown:
-		config = identifying(config)
+		config.Warm, config.Revision = true, config.Revision+"/warm"
+	case !hasFinalizer(cluster), !isKnown: // The app waits until the hub has recorded which cluster it is.
+		config.IdentifyOnly, config.Revision = true, config.Revision+"/identify"
 	}
 	if s := r.memory.of(cluster.Name); !s.hasPosted(config, info) {
 		err := r.remotes.Ensure(name, config)
