@@ -49,7 +49,7 @@ type entry struct {
 	// namespaces are those of the originals, for a rule that selects them by labels.
 	namespaces client.Reader
 
-	live liveness
+	live atomic.Int64 // when the rule was read as the entry has it, in Unix nanoseconds
 
 	mu      sync.Mutex // protects the fields; held for a few instructions
 	free    sync.Cond  // nothing is in work
@@ -318,12 +318,9 @@ func (e *entry) isInConflict() bool {
 // requestProblems requests the objects with held deletes again.
 func (e *entry) requestProblems() {
 	e.mu.Lock()
-	keys := maps.Clone(e.trouble[hubv1.SyncHeld])
+	keys := slices.Collect(maps.Keys(e.trouble[hubv1.SyncHeld]))
 	e.mu.Unlock()
-	if e.table == nil {
-		return
-	}
-	e.request(slices.Collect(maps.Keys(keys))...)
+	e.request(keys...) // none without a table
 }
 
 // refused: an API server has refused a watch or a write, or lacks the kind.

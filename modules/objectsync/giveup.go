@@ -6,23 +6,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/singleflight"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/registry/deletes"
 )
 
-// liveness remembers for a moment that the rule is as the entry has it.
-type liveness struct {
-	reads singleflight.Group
-	at    atomic.Int64 // in Unix nanoseconds
-}
-
+// liveFor is how long a rule counts as it was read.
 const liveFor = 2 * time.Second
 
 var errEdited = errors.New("the rule has changed")
@@ -41,25 +34,20 @@ func (e *entry) giveUp(ctx context.Context) (context.Context, time.Duration, err
 	return ctx, 0, nil
 }
 
-// isCurrent reads the rule from the API server, for all that ask at the same time.
+// isCurrent reads the rule from the API server.
 func (e *entry) isCurrent(ctx context.Context) error {
-	if time.Since(time.Unix(0, e.live.at.Load())) < liveFor {
+	if time.Since(time.Unix(0, e.live.Load())) < liveFor {
 		return nil
 	}
-	_, err, _ := e.live.reads.Do("", func() (any, error) {
-		now := &hubv1.SyncRule{}
-		err := e.params.HubClient.Get(ctx, types.NamespacedName{Name: e.Name}, now)
-		switch {
-		case apierrors.IsNotFound(err):
-			return nil, fmt.Errorf("give up copies of rule %s: %w", e.Name, errEdited)
-		case err != nil:
-			return nil, fmt.Errorf("read the rule %s: %w", e.Name, err)
-		case now.UID != e.UID, now.Generation != e.Generation, !now.DeletionTimestamp.IsZero(),
-			e.SelectsCluster(e.params.Labels()) == e.drains:
-			return nil, fmt.Errorf("give up copies of rule %s: %w", e.Name, errEdited)
-		}
-		e.live.at.Store(time.Now().UnixNano())
-		return nil, nil //nolint:nilnil // There is nothing to return.
-	})
-	return err
+	now := &hubv1.SyncRule{}
+	err := e.params.HubClient.Get(ctx, types.NamespacedName{Name: e.Name}, now)
+	switch {
+	case client.IgnoreNotFound(err) != nil:
+		return fmt.Errorf("read the rule %s: %w", e.Name, err)
+	case err != nil, now.UID != e.UID, now.Generation != e.Generation, !now.DeletionTimestamp.IsZero(),
+		e.SelectsCluster(e.params.Labels()) == e.drains:
+		return fmt.Errorf("give up copies of rule %s: %w", e.Name, errEdited)
+	}
+	e.live.Store(time.Now().UnixNano())
+	return nil
 }

@@ -128,7 +128,8 @@ func (r *releaser) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 		if err := release(ctx, r.params.Client, obj, finalizer); err != nil {
 			return reconcile.Result{}, err
 		}
-		r.params.EventRecorder.Eventf(obj, nil, corev1.EventTypeWarning, rules.ReasonCopyLeftBehind, "Release", "%s", left(name, obj, why))
+		r.params.EventRecorder.Eventf(obj, nil, corev1.EventTypeWarning, rules.ReasonCopyLeftBehind, "Release",
+			"The copy that rule %s has made of %s/%s may still exist, and is not deleted: %s.", name, obj.GetNamespace(), obj.GetName(), why)
 		return reconcile.Result{}, nil // One at a time: the object has changed, and its watch requests it again.
 	}
 	return reconcile.Result{RequeueAfter: lookAgain}, nil
@@ -176,10 +177,4 @@ func unselected(obj *metav1.PartialObjectMetadata, rule rules.Rule, c *hubv1.Clu
 		return "the rule does not select the object any longer"
 	}
 	return ""
-}
-
-// left is the event about an object released although its copy may exist.
-func left(rule string, obj client.Object, why string) string {
-	return fmt.Sprintf("The copy that rule %s has made of %s/%s may still exist, and is not deleted: %s.",
-		rule, obj.GetNamespace(), obj.GetName(), why)
 }
