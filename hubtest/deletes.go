@@ -5,10 +5,10 @@ package hubtest
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
@@ -65,16 +65,11 @@ func (h *Hub) AllowDeletes(hold deletes.Hold, objects int) {
 	err := h.Client().Get(ctx, client.ObjectKeyFromObject(object), object)
 	if err == nil {
 		before, _ := object.DeepCopyObject().(client.Object)
-		annotations := object.GetAnnotations()
-		if annotations == nil {
-			annotations = map[string]string{}
+		allowed := fmt.Sprintf("%s=%d", hold.ID, objects)
+		if others := object.GetAnnotations()[hubv1.AnnotationAllowDeletes]; others != "" {
+			allowed = others + "," + allowed
 		}
-		all := []string{fmt.Sprintf("%s=%d", hold.ID, objects)}
-		if others := annotations[hubv1.AnnotationAllowDeletes]; others != "" {
-			all = append([]string{others}, all...)
-		}
-		annotations[hubv1.AnnotationAllowDeletes] = strings.Join(all, ",")
-		object.SetAnnotations(annotations)
+		object.SetAnnotations(labels.Merge(object.GetAnnotations(), map[string]string{hubv1.AnnotationAllowDeletes: allowed}))
 		err = h.Client().Patch(ctx, object, client.MergeFrom(before))
 	}
 	h.must(err, "allow the deletes of %s", hold.ID)
