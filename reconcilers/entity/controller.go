@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -148,25 +147,22 @@ func Add[T any](s *Store[T], r Reconciler[T], o Options) (*Controller[T], error)
 		queue: &queue{bucket: s.bucket}, log: o.Manager.GetLogger().WithValues("controller", o.Name),
 	}
 	for _, owned := range o.OwnsEntities {
-		c.entities = append(c.entities, newEntities(owned, o))
+		c.entities = append(c.entities, &entities{index: newIndex[string](), bucket: owned.bucket, marks: c.hubMarks(), deletes: o.Deletes})
 	}
 	c.queue.owned = c.entities
 	c.options.CleanWithin = cmp.Or(o.CleanWithin, defaultCleanWithin)
 	c.options.ObserveWithin = cmp.Or(o.ObserveWithin, defaultObserveWithin)
-	yes := true
 	b := registry.TypedControllerManagedBy[Request](o.Manager).Named(o.Name).WatchesRawSource(c.queue).
 		WithOptions(controller.TypedOptions[Request]{
 			MaxConcurrentReconciles: cmp.Or(o.Concurrency, defaultConcurrency),
-			SkipNameValidation:      &yes, // A name is never released, and an App may be built again.
+			SkipNameValidation:      new(true), // A name is never released, and an App may be built again.
 		})
 	for _, one := range o.Owns {
 		kind, err := apiutil.GVKForObject(one, o.Manager.GetScheme())
 		if err != nil {
 			return nil, fmt.Errorf("add the controller %s: %w", o.Name, err)
 		}
-		owned := &objects{
-			index: newIndex[types.NamespacedName](), empty: one, kind: kind, marks: o.Marks, reader: o.Manager.GetClient(),
-		}
+		owned := newObjects(one, kind, o.Marks, o.Manager.GetClient())
 		c.objects = append(c.objects, owned)
 		b.WatchesRawSource(owned.source(o.Manager.GetCache()))
 	}
@@ -282,7 +278,11 @@ func (c *Controller[T]) collect(ctx context.Context, s *Secondaries, f func(buck
 	if err != nil || left {
 		return true, err
 	}
-	return false, s.deleteAllEntities(ctx, func(_ string, o Owner) bool { return f(o.Life) })
+	var errs []error
+	for _, x := range s.entities {
+		errs = append(errs, s.deleteEntities(ctx, x, func(_ string, o Owner) bool { return f(o.Life) }))
+	}
+	return false, errors.Join(errs...)
 }
 
 // gone deletes the secondaries of a key without an entity: those before a marker because of it, all others because
@@ -337,14 +337,14 @@ func (c *Controller[T]) secondaries(o Owner, at bucket.Revision) *Secondaries {
 	s := &Secondaries{
 		owner: o, marks: c.options.Marks, manager: c.options.Name, client: c.options.Manager.GetClient(),
 		live: c.options.Manager.GetAPIReader(), objects: c.objects,
-		event:    func(obj client.Object, e event) { c.tell(o.Key, obj, e) },
-		entities: c.entities, cluster: c.options.Cluster, isBefore: isBefore,
+		event:    c.tell,
+		entities: c.entities, isBefore: isBefore,
 	}
 	if hub := c.options.Hub; hub != nil {
 		s.hub = &Secondaries{
 			owner: o, marks: c.hubMarks(), manager: c.options.Name, client: hub.Client, live: hub.Client,
-			objects: c.inHub, cluster: c.options.Cluster, isBefore: isBefore,
-			event: func(_ client.Object, e event) { c.tell(o.Key, nil, e) }, // An app records events in its remote only.
+			objects: c.inHub, isBefore: isBefore,
+			event: func(_ client.Object, action string, e Event) { c.tell(nil, action, e) }, // An app records events in its remote only.
 		}
 	}
 	return s

@@ -5,7 +5,6 @@ package entity
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,38 +23,30 @@ type Event struct {
 	Message string    `json:"message"`
 }
 
-type event struct{ kind, action, reason, message string }
-
-func synced(action, message, name string) event {
-	return event{kind: corev1.EventTypeNormal, action: action, reason: ReasonSynced, message: fmt.Sprintf(message, name)}
-}
-
 // Event records an event of the primary e.Key on obj, which may be nil, on Options.EventsAbout and on
 // Options.EventSubject. Time, Cluster and Kind are set; Type defaults to Normal. Events of one reason about one
 // version of an object count as one, with the first message. It does not block, and may lose an event.
 func (c *Controller[T]) Event(obj client.Object, e Event) {
-	c.tell(e.Key, obj, event{kind: cmp.Or(e.Type, corev1.EventTypeNormal), action: "Reconcile", reason: e.Reason, message: e.Message})
+	c.tell(obj, "Reconcile", e)
 }
 
-func (c *Controller[T]) tell(key string, obj client.Object, e event) {
+func (c *Controller[T]) tell(obj client.Object, action string, e Event) {
 	recorder := c.options.Manager.GetEventRecorder(c.options.Name)
-	kind := c.options.Marks.Kind
+	e.Time, e.Cluster, e.Kind, e.Type = time.Now().UTC(), c.options.Cluster, c.options.Marks.Kind, cmp.Or(e.Type, corev1.EventTypeNormal)
 	if obj != nil {
-		recorder.Eventf(obj, nil, e.kind, e.reason, e.action, "%s, for %s %s", e.message, kind, key)
+		recorder.Eventf(obj, nil, e.Type, e.Reason, action, "%s, for %s %s", e.Message, e.Kind, e.Key)
 	}
 	if anchor := c.options.EventsAbout; anchor != nil {
-		recorder.Eventf(anchor, obj, e.kind, e.reason, e.action, "%s, for %s %s", e.message, kind, key)
+		recorder.Eventf(anchor, obj, e.Type, e.Reason, action, "%s, for %s %s", e.Message, e.Kind, e.Key)
 	}
 	if c.options.EventSubject == "" {
 		return
 	}
-	data, err := json.Marshal(Event{
-		Time: time.Now().UTC(), Cluster: c.options.Cluster, Kind: kind, Key: key, Type: e.kind, Reason: e.reason, Message: e.message,
-	})
+	data, err := json.Marshal(e)
 	if err == nil {
-		err = c.store.bucket.Publish(c.options.EventSubject+"."+key, data)
+		err = c.store.bucket.Publish(c.options.EventSubject+"."+e.Key, data)
 	}
 	if err != nil {
-		c.log.V(1).Info("Failed to publish an event", "key", key, "reason", err.Error())
+		c.log.V(1).Info("Failed to publish an event", "key", e.Key, "reason", err.Error())
 	}
 }

@@ -19,7 +19,6 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/nats"
 	"github.com/clusterfx/clusterfx/reconcilers/entity"
 	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
-	"github.com/clusterfx/clusterfx/reconcilers/entity/internal/entitytest"
 )
 
 // D3: an order that is deleted and created again does not inherit the secondaries of the earlier one, whether a process sees it or
@@ -285,7 +284,7 @@ func TestStore_GetBeforeTheBucketIsRead(t *testing.T) {
 		prices := nats.Bucket(t, s.js, "prices")
 		testkit.Must(t, testkit.Err(prices.Put(t.Context(), "tea", []byte(`{"total":"3"}`))))
 		s.adapt = func(_ *entity.Options, r entity.Reconciler[order], _ func(string) *bucket.Bucket) entity.Reconciler[order] {
-			b, err := bucket.New(bucket.Options{Name: "prices", Writer: "hub", Beat: entitytest.Beat, JetStream: func() (jetstream.JetStream, error) {
+			b, err := bucket.New(bucket.Options{Name: "prices", Writer: "hub", Beat: beat, JetStream: func() (jetstream.JetStream, error) {
 				if !connected.Load() {
 					return nil, errBroken
 				}
@@ -482,7 +481,7 @@ func TestGone_StatusIsLate(t *testing.T) {
 	var late *bucket.Bucket
 	s := beginWith(t, func(s *stage) {
 		s.adapt = func(o *entity.Options, r entity.Reconciler[order], _ func(string) *bucket.Bucket) entity.Reconciler[order] {
-			b, err := bucket.New(bucket.Options{Name: "orders-status", JetStream: entitytest.Use(s.js), Writer: "hub", Beat: entitytest.Beat, Disposable: true})
+			b, err := bucket.New(bucket.Options{Name: "orders-status", JetStream: use(s.js), Writer: "hub", Beat: beat, Disposable: true})
 			testkit.Must(t, err)
 			late, o.Status = b, entity.NewStatusStore(b)
 			return r

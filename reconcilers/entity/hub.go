@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
@@ -22,6 +21,7 @@ type HubOptions struct {
 	Owns    []client.Object // empty objects of the kinds. HubRules must allow get, list, watch, patch and delete.
 }
 
+// hubMarks are for secondaries where those of all clusters are.
 func (c *Controller[T]) hubMarks() Marks {
 	m := c.options.Marks
 	m.cluster = c.options.Cluster
@@ -46,7 +46,7 @@ func (c *Controller[T]) watchHub(b *registry.ControllerBuilder[Request]) error {
 		if err != nil {
 			return fmt.Errorf("watch %s in the hub: %w", kind.Kind, err)
 		}
-		owned := &objects{index: newIndex[types.NamespacedName](), empty: one, kind: kind, marks: c.hubMarks(), reader: found}
+		owned := newObjects(one, kind, c.hubMarks(), found)
 		c.inHub = append(c.inHub, owned)
 		b.WatchesRawSource(owned.hubSource(found))
 	}

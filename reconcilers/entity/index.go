@@ -35,29 +35,22 @@ func newIndex[id comparable]() *index[id] {
 	return &index[id]{owners: map[id]string{}, ids: map[string]map[id]bucket.Birth{}}
 }
 
+// set returns the primaries that it concerns: the one before, and that of now.
 func (x *index[id]) set(one id, of Owner) []string {
 	owner := of.Key
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	before, known := x.owners[one]
-	var concerned []string
-	if known {
-		concerned = append(concerned, before)
-	}
+	before := x.owners[one]
 	if owner != before {
 		x.remove(one, before)
 	}
-	if owner == "" {
-		return concerned
+	if owner != "" {
+		if x.ids[owner] == nil {
+			x.ids[owner] = map[id]bucket.Birth{}
+		}
+		x.owners[one], x.ids[owner][one] = owner, of.Life
 	}
-	if x.ids[owner] == nil {
-		x.ids[owner] = map[id]bucket.Birth{}
-	}
-	x.owners[one], x.ids[owner][one] = owner, of.Life
-	if owner != before {
-		concerned = append(concerned, owner)
-	}
-	return concerned
+	return slices.DeleteFunc(slices.Compact([]string{before, owner}), func(key string) bool { return key == "" })
 }
 
 func (x *index[id]) remove(one id, owner string) {
@@ -115,6 +108,10 @@ type reader interface {
 	Get(ctx context.Context, key client.ObjectKey, obj client.Object, o ...client.GetOption) error
 }
 
+func newObjects(empty client.Object, kind schema.GroupVersionKind, m Marks, r reader) *objects {
+	return &objects{index: newIndex[types.NamespacedName](), empty: empty, kind: kind, marks: m, reader: r, left: newLeftovers()}
+}
+
 func (o *objects) source(c cache.Cache) source.TypedSource[Request] {
 	type queue = workqueue.TypedRateLimitingInterface[Request]
 	return source.TypedKind[client.Object, Request](c, o.empty, handler.TypedFuncs[client.Object, Request]{
@@ -150,11 +147,7 @@ func (o *objects) hubSource(from *hubobjects.Objects) source.TypedSource[Request
 		case !apierrors.IsNotFound(err): // It is not known to have gone.
 			owner, _ = o.marks.OwnerOf(obj)
 		}
-		concerned := o.set(key, owner)
-		if owner.Key != "" && !slices.Contains(concerned, owner.Key) {
-			concerned = append(concerned, owner.Key)
-		}
-		return requests(concerned)
+		return requests(o.set(key, owner))
 	})
 }
 

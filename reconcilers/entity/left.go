@@ -5,9 +5,9 @@ package entity
 import (
 	"encoding/json"
 	"hash/maphash"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/lru"
 )
 
 // maxLeft bounds memory. A dropped one costs a request that changes nothing.
@@ -15,10 +15,11 @@ const maxLeft = 10_000
 
 // leftovers are what the API server left beside the last apply; see fieldset.More.
 type leftovers struct {
-	mu   sync.Mutex
-	all  map[types.NamespacedName]leftover
+	all  *lru.Cache // of leftover
 	seed maphash.Seed
 }
+
+func newLeftovers() leftovers { return leftovers{all: lru.New(maxLeft), seed: maphash.MakeSeed()} }
 
 type leftover struct {
 	sent, more uint64 // digests
@@ -26,33 +27,27 @@ type leftover struct {
 }
 
 // has reports whether the API server left this, at this resourceVersion, when these fields were sent.
-func (l *leftovers) has(key types.NamespacedName, sent, more map[string]any, revision string) bool {
+func (l leftovers) has(key types.NamespacedName, sent, more map[string]any, revision string) bool {
 	if more == nil {
 		return true
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	last, ok := l.all[key]
+	known, _ := l.all.Get(key)
+	last, ok := known.(leftover)
 	if !ok || last.sent != l.digest(sent) {
 		return false
 	}
 	if last.made == revision {
 		last.more = l.digest(more)
-		l.all[key] = last
+		l.all.Add(key, last)
 	}
 	return last.more == l.digest(more)
 }
 
-func (l *leftovers) sent(key types.NamespacedName, fields map[string]any, made string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.all == nil || len(l.all) >= maxLeft {
-		l.all, l.seed = map[types.NamespacedName]leftover{}, maphash.MakeSeed()
-	}
-	l.all[key] = leftover{sent: l.digest(fields), made: made}
+func (l leftovers) sent(key types.NamespacedName, fields map[string]any, made string) {
+	l.all.Add(key, leftover{sent: l.digest(fields), made: made})
 }
 
-func (l *leftovers) digest(fields map[string]any) uint64 {
+func (l leftovers) digest(fields map[string]any) uint64 {
 	data, err := json.Marshal(fields) // The keys are sorted.
 	if err != nil {
 		return 1 // Fields that were sent can be encoded.

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/tools/cache"
@@ -41,7 +42,7 @@ type Marks struct {
 	// Bucket keeps two buckets with one Kind apart. Add sets it.
 	Bucket string
 
-	// set for secondaries in the hub, where those of all clusters are
+	// set for secondaries in the hub and in buckets, where those of all clusters are
 	cluster string
 }
 
@@ -111,22 +112,16 @@ func (m Marks) hash(texts ...string) string {
 
 // SetOwner marks an object that has its name.
 func (m Marks) SetOwner(obj metav1.Object, o Owner) {
-	labels, notes := obj.GetLabels(), obj.GetAnnotations()
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	if notes == nil {
-		notes = map[string]string{}
-	}
 	key, value := m.KindLabel()
-	labels[key] = value
+	marked := labels.Set{key: value}
 	if m.cluster != "" {
-		labels[m.clusterLabel()] = m.clusterValue()
+		marked[m.clusterLabel()] = m.clusterValue()
 	}
-	notes[m.Prefix+"/owner-kind"], notes[m.Prefix+"/owner-key"], notes[m.Prefix+"/owner-life"] = o.Kind, o.Key, o.Life.String()
-	notes[m.Prefix+"/owner-proof"] = m.proof(o, obj.GetNamespace(), obj.GetName())
-	obj.SetLabels(labels)
-	obj.SetAnnotations(notes)
+	obj.SetLabels(labels.Merge(obj.GetLabels(), marked))
+	obj.SetAnnotations(labels.Merge(obj.GetAnnotations(), map[string]string{
+		m.Prefix + "/owner-kind": o.Kind, m.Prefix + "/owner-key": o.Key, m.Prefix + "/owner-life": o.Life.String(),
+		m.Prefix + "/owner-proof": m.proof(o, obj.GetNamespace(), obj.GetName()),
+	}))
 }
 
 // OwnerOf returns the primary, and false if the hub has not made the marks for this object.

@@ -22,8 +22,8 @@ type Owned struct{ bucket *bucket.Bucket }
 // OwnsStore returns the bucket of a store for Options.OwnsEntities. Its values are JSON objects.
 func OwnsStore[S any](s *Store[S]) Owned { return Owned{bucket: s.bucket} }
 
-// entityMark is the mark of an entity that is a secondary, in a field of its value. It says the same as the labels and annotations of
-// objects, and for which cluster the entity was made: the controllers of all clusters may make entities in one bucket.
+// entityMark is in a field of the value of an entity that is a secondary. It says the same as the labels and
+// annotations of objects, and for which cluster: the controllers of all clusters may make entities in one bucket.
 type entityMark struct {
 	Hash    string `json:"hash"`
 	Kind    string `json:"kind"`
@@ -32,17 +32,15 @@ type entityMark struct {
 	Cluster string `json:"cluster"`
 }
 
-// markField is the name of the field.
 func (m Marks) markField() string { return m.Prefix + "/owner" }
 
-// entityMarkOf returns the mark that the controller of a cluster writes into the entity under a key.
-func (m Marks) entityMarkOf(o Owner, cluster, key string) entityMark {
-	return entityMark{Hash: m.proof(o, cluster, key), Kind: o.Kind, Key: o.Key, Life: o.Life.String(), Cluster: cluster}
+func (m Marks) entityMarkOf(o Owner, key string) entityMark {
+	return entityMark{Hash: m.proof(o, key), Kind: o.Kind, Key: o.Key, Life: o.Life.String(), Cluster: m.cluster}
 }
 
-// ownerOfEntity returns the primary of an entity that the controller of a cluster has made, and false for another one, or for a mark
-// that the hub has not made for it. A value that another client has replaced without the mark is that of the entity nevertheless.
-func (m Marks) ownerOfEntity(e bucket.Entry, cluster string) (Owner, bool) {
+// ownerOfEntity returns the primary of an entity of this cluster, and false for another one, or for a mark that the hub
+// has not made for it. A value that another client has replaced without the mark is that of the entity nevertheless.
+func (m Marks) ownerOfEntity(e bucket.Entry) (Owner, bool) {
 	if e.Marked == nil {
 		return Owner{}, false // Most values are of others, and are not decoded.
 	}
@@ -53,20 +51,15 @@ func (m Marks) ownerOfEntity(e bucket.Entry, cluster string) (Owner, bool) {
 	}
 	life, ok := bucket.ParseLife(mark.Life)
 	o := Owner{Kind: mark.Kind, Key: mark.Key, Life: life}
-	return o, ok && mark.Kind == m.Kind && mark == m.entityMarkOf(o, cluster, e.Key)
+	return o, ok && mark.Kind == m.Kind && mark == m.entityMarkOf(o, e.Key)
 }
 
 // entities are the secondaries in one bucket that the controller of a cluster has made.
 type entities struct {
 	*index[string]
 	bucket  *bucket.Bucket
-	marks   Marks
-	cluster string
+	marks   Marks // of the cluster
 	deletes deletes.Limiter
-}
-
-func newEntities(owned Owned, o Options) *entities {
-	return &entities{index: newIndex[string](), bucket: owned.bucket, marks: o.Marks, cluster: o.Cluster, deletes: o.Deletes}
 }
 
 // resource is what operators read of a hold: <bucket>.entities.clusterfx.dev.
@@ -74,16 +67,16 @@ func (x *entities) resource() schema.GroupResource {
 	return schema.GroupResource{Group: "entities.clusterfx.dev", Resource: x.bucket.Name()}
 }
 
-// changed takes a change of the bucket, and returns the primaries that it concerns.
 func (x *entities) changed(key string) []string {
 	e, _ := x.bucket.Get(key)
-	o, _ := x.marks.ownerOfEntity(e, x.cluster)
+	o, _ := x.marks.ownerOfEntity(e)
 	return x.set(key, o)
 }
 
-// PutEntity creates or updates an entity that is a secondary, of which Key and Value count, in a bucket of Options.OwnsEntities. It writes nothing if the entity is as
-// desired, and keeps fields that S does not have. An entity without the marks of this primary and cluster is not touched: the error
-// wraps ErrResourceExists. So controllers in several clusters use several keys, such as key + "." + cluster.
+// PutEntity creates or updates an entity that is a secondary, of which Key and Value count, in a bucket of
+// Options.OwnsEntities. It writes nothing if the entity is as desired, and keeps fields that S does not have. An entity
+// without the marks of this primary and cluster is not touched: the error wraps ErrResourceExists. So controllers in
+// several clusters use several keys, such as key + "." + cluster.
 func PutEntity[S any](ctx context.Context, s *Secondaries, to *Store[S], e Entity[S]) error {
 	key := e.Key
 	x := s.entitiesIn(to.bucket)
@@ -93,7 +86,7 @@ func PutEntity[S any](ctx context.Context, s *Secondaries, to *Store[S], e Entit
 	now, exists := to.bucket.Get(key)
 	owner := s.owner
 	if exists {
-		known, ours := s.marks.ownerOfEntity(now, s.cluster)
+		known, ours := x.marks.ownerOfEntity(now)
 		if !ours || known.Key != owner.Key {
 			return fmt.Errorf("write entity %s of bucket %s: %w", key, to.bucket.Name(), &existsError{name: key})
 		}
@@ -105,7 +98,7 @@ func PutEntity[S any](ctx context.Context, s *Secondaries, to *Store[S], e Entit
 	}
 	data, err := to.codec.Encode(e.Value, now.Value)
 	if err == nil {
-		data, err = withMark(data, s.marks.markField(), s.marks.entityMarkOf(owner, s.cluster, key))
+		data, err = withMark(data, x.marks.markField(), x.marks.entityMarkOf(owner, key))
 	}
 	if err != nil {
 		return fmt.Errorf("write entity %s of bucket %s: %w", key, to.bucket.Name(), err)
@@ -120,7 +113,6 @@ func PutEntity[S any](ctx context.Context, s *Secondaries, to *Store[S], e Entit
 	return err
 }
 
-// withMark returns an object of JSON with a mark.
 func withMark(data []byte, field string, m entityMark) ([]byte, error) {
 	fields := map[string]json.RawMessage{}
 	if err := json.Unmarshal(data, &fields); err != nil {
@@ -162,7 +154,7 @@ func (s *Secondaries) deleteEntities(ctx context.Context, x *entities, f func(ke
 	var errs []error
 	for _, key := range x.of(s.owner.Key, anyLife) {
 		e, _ := x.bucket.Get(key)
-		o, ours := s.marks.ownerOfEntity(e, s.cluster)
+		o, ours := x.marks.ownerOfEntity(e)
 		if !ours || o.Key != s.owner.Key || !f(key, o) {
 			continue
 		}
@@ -182,13 +174,4 @@ func (x *entities) delete(ctx context.Context, e bucket.Entry) error {
 		done(err == nil)
 	}
 	return err
-}
-
-// deleteAllEntities is deleteEntities for all buckets.
-func (s *Secondaries) deleteAllEntities(ctx context.Context, f func(key string, o Owner) bool) error {
-	var errs []error
-	for _, x := range s.entities {
-		errs = append(errs, s.deleteEntities(ctx, x, f))
-	}
-	return errors.Join(errs...)
 }

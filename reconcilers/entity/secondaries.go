@@ -57,11 +57,10 @@ type Secondaries struct {
 	client  client.Client
 	live    client.Reader
 	objects []*objects
-	cluster string
 
 	entities []*entities
 	hub      *Secondaries // nil without Options.Hub
-	event    func(obj client.Object, e event)
+	event    func(obj client.Object, action string, e Event)
 	isBefore func(bucket.Birth) bool // bucket.Bucket.IsOfBefore
 }
 
@@ -96,7 +95,7 @@ func (s *Secondaries) Apply(ctx context.Context, obj client.Object) error {
 	if err != nil {
 		return fmt.Errorf("apply %s %s: %w", kind.Kind, obj.GetName(), err)
 	}
-	told := synced(actionCreate, messageCreated, obj.GetName())
+	action, message := actionCreate, messageCreated
 	if !exists {
 		u.SetResourceVersion(object.OnlyNew)
 	} else {
@@ -104,7 +103,7 @@ func (s *Secondaries) Apply(ctx context.Context, obj client.Object) error {
 		if err != nil || same {
 			return err
 		}
-		told = synced(actionUpdate, messageUpdated, obj.GetName())
+		action, message = actionUpdate, messageUpdated
 		u.SetUID(found.GetUID())
 		u.SetResourceVersion(found.GetResourceVersion())
 	}
@@ -119,8 +118,12 @@ func (s *Secondaries) Apply(ctx context.Context, obj client.Object) error {
 	if exists && answer.GetResourceVersion() == found.GetResourceVersion() {
 		return nil
 	}
-	s.event(answer, told)
+	s.synced(answer, action, message)
 	return nil
+}
+
+func (s *Secondaries) synced(obj client.Object, action, message string) {
+	s.event(obj, action, Event{Key: s.owner.Key, Reason: ReasonSynced, Message: fmt.Sprintf(message, obj.GetName())})
 }
 
 func (s *Secondaries) desired(obj client.Object, kind schema.GroupVersionKind) (*unstructured.Unstructured, error) {
@@ -155,7 +158,7 @@ func (s *Secondaries) isAsDesired(found client.Object, desired *unstructured.Uns
 		return false, nil
 	}
 	more := fieldset.More(actual, desired.Object)
-	left := &s.ofKind(desired.GroupVersionKind()).left
+	left := s.ofKind(desired.GroupVersionKind()).left
 	return left.has(client.ObjectKeyFromObject(found), desired.Object, more, found.GetResourceVersion()), nil
 }
 
@@ -219,7 +222,7 @@ func (s *Secondaries) owns(obj metav1.Object) bool {
 
 func (s *Secondaries) foreign(obj client.Object) error {
 	err := &existsError{name: obj.GetName()}
-	s.event(obj, event{kind: corev1.EventTypeWarning, action: actionCreate, reason: ReasonResourceExists, message: err.Error()})
+	s.event(obj, actionCreate, Event{Key: s.owner.Key, Type: corev1.EventTypeWarning, Reason: ReasonResourceExists, Message: err.Error()})
 	return fmt.Errorf("apply %s of %s: %w", client.ObjectKeyFromObject(obj), s.owner.Key, err)
 }
 
@@ -251,7 +254,7 @@ func (s *Secondaries) Delete(ctx context.Context, obj client.Object) error {
 	if err := object.DeleteExactly(deletes.Owning(ctx, owned), s.client, found); err != nil {
 		return fmt.Errorf("delete %s of %s: %w", client.ObjectKeyFromObject(obj), s.owner.Key, err)
 	}
-	s.event(found, synced(actionDelete, messageDeleted, found.GetName()))
+	s.synced(found, actionDelete, messageDeleted)
 	return nil
 }
 

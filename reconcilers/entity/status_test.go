@@ -19,7 +19,6 @@ import (
 
 	"github.com/clusterfx/clusterfx/e2e/nats"
 	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
-	"github.com/clusterfx/clusterfx/reconcilers/entity/internal/entitytest"
 )
 
 // A copy that is not complete does not show that a status has no part: it is read from NATS.
@@ -29,7 +28,7 @@ func TestStatus_OfAnIncompleteCopy(t *testing.T) {
 	_, js := nats.Connect(t, server.URL())
 	kv := nats.Bucket(t, js, "orders-status")
 	testkit.Must(t, testkit.Err(kv.Put(t.Context(), "a", []byte(`{"clusters":{"remote":{"revision":1,"ready":true}}}`))))
-	b, err := bucket.New(bucket.Options{Name: "orders-status", JetStream: entitytest.Use(js), Writer: "hub", Disposable: true})
+	b, err := bucket.New(bucket.Options{Name: "orders-status", JetStream: using(js), Writer: "hub", Disposable: true})
 	testkit.Must(t, err)
 	s := NewStatusStore(b) // It is not followed.
 	testkit.Must(t, s.remove(t.Context(), "a", "another"))
@@ -46,7 +45,7 @@ func TestStatus_RemoveClusterAtOnce(t *testing.T) {
 	server := nats.Start(t)
 	_, js := nats.Connect(t, server.URL())
 	kv := nats.Bucket(t, js, "orders-status")
-	b, err := bucket.New(bucket.Options{Name: "orders-status", JetStream: entitytest.Use(js), Writer: "hub", Beat: entitytest.Beat, Disposable: true})
+	b, err := bucket.New(bucket.Options{Name: "orders-status", JetStream: using(js), Writer: "hub", Beat: 300 * time.Millisecond, Disposable: true})
 	testkit.Must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
@@ -119,7 +118,7 @@ func TestStatus_RemoveGone(t *testing.T) {
 	server := nats.Start(t)
 	_, js := nats.Connect(t, server.URL())
 	kv := nats.Bucket(t, js, "orders-status")
-	b, err := bucket.New(bucket.Options{Name: "orders-status", JetStream: entitytest.Use(js), Writer: "hub", Disposable: true})
+	b, err := bucket.New(bucket.Options{Name: "orders-status", JetStream: using(js), Writer: "hub", Disposable: true})
 	testkit.Must(t, err)
 	s := NewStatusStore(b)
 	set := func(cluster, hub string) {
@@ -142,4 +141,8 @@ func TestStatus_RemoveGone(t *testing.T) {
 	if want := []string{"exists", "new", "of-another"}; !slices.Equal(left, want) {
 		t.Errorf("the parts of %q are left, want %q", left, want)
 	}
+}
+
+func using(js jetstream.JetStream) func() (jetstream.JetStream, error) {
+	return func() (jetstream.JetStream, error) { return js, nil }
 }

@@ -29,7 +29,6 @@ import (
 	"github.com/clusterfx/clusterfx/hubtest"
 	"github.com/clusterfx/clusterfx/reconcilers/entity"
 	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
-	"github.com/clusterfx/clusterfx/reconcilers/entity/internal/entitytest"
 	"github.com/clusterfx/clusterfx/registry/deletes"
 )
 
@@ -62,7 +61,7 @@ type stage struct {
 	server     *nats.Server
 	js         jetstream.JetStream
 	kv, status jetstream.KeyValue
-	anchor     *entitytest.Anchor
+	anchor     *anchor
 	remote     client.Client
 	namespace  string
 	store      *entity.Store[order]
@@ -110,7 +109,7 @@ func begin(t *testing.T) *stage {
 
 func beginWith(t *testing.T, prepare func(*stage)) *stage {
 	t.Helper()
-	s := &stage{server: nats.Start(t), anchor: &entitytest.Anchor{}}
+	s := &stage{server: nats.Start(t), anchor: &anchor{}}
 	_, s.js = nats.Connect(t, s.server.URL())
 	s.kv, s.status = nats.Bucket(t, s.js, "orders"), nats.Bucket(t, s.js, "orders-status")
 	s.remote = fleettest.Client(t, fleettest.Cluster(t, "remote"))
@@ -133,7 +132,7 @@ func (s *stage) process(t *testing.T) {
 	})
 	t.Cleanup(s.stop)
 	follow := func(name string, a bucket.Anchor) *bucket.Bucket {
-		b, err := bucket.New(bucket.Options{Name: name, JetStream: entitytest.Use(s.js), Writer: "hub", Beat: entitytest.Beat, Anchor: a, Disposable: name == "orders-status"})
+		b, err := bucket.New(bucket.Options{Name: name, JetStream: use(s.js), Writer: "hub", Beat: beat, Anchor: a, Disposable: name == "orders-status"})
 		testkit.Must(t, err)
 		running.Go(func() { b.Run(ctx) })
 		return b
@@ -226,3 +225,27 @@ func (s *stage) waitPart(t *testing.T, key, reason string) entity.Part {
 }
 
 func value(v string) string { return fmt.Sprintf(`{"data":{"k":%q}}`, v) }
+
+// beat is the interval of canaries in tests.
+const beat = 300 * time.Millisecond
+
+func use(js jetstream.JetStream) func() (jetstream.JetStream, error) {
+	return func() (jetstream.JetStream, error) { return js, nil }
+}
+
+// anchor is in memory, and outlives the processes of a test.
+type anchor struct {
+	id atomic.Pointer[bucket.Identity]
+}
+
+func (a *anchor) Load(context.Context) (bucket.Identity, bool, error) {
+	if id := a.id.Load(); id != nil {
+		return *id, true, nil
+	}
+	return bucket.Identity{}, false, nil
+}
+
+func (a *anchor) Save(_ context.Context, id bucket.Identity) error {
+	a.id.Store(&id)
+	return nil
+}

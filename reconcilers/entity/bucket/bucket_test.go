@@ -16,7 +16,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
-	"github.com/clusterfx/clusterfx/reconcilers/entity/internal/entitytest"
 )
 
 // The copy follows puts, updates, deletes and purges, and knows their markers.
@@ -302,7 +301,7 @@ func TestBucket_ExpiryWithoutMarkers(t *testing.T) {
 	s := begin(t)
 	testkit.Must(t, s.js.DeleteKeyValue(t.Context(), "things"))
 	s.stop()
-	s.anchor = &entitytest.Anchor{}
+	s.anchor = &anchor{}
 	var err error
 	s.kv, err = s.js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "things", History: 5, TTL: 5 * time.Second})
 	testkit.Must(t, err)

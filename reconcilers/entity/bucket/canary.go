@@ -79,16 +79,12 @@ func (b *Bucket) singOnce(ctx context.Context, kv jetstream.KeyValue) error {
 		next.Counter = max(next.Counter, b.last.Counter) + 1
 	}
 	b.mu.Unlock()
-	return b.putCanary(ctx, kv, next, at)
-}
-
-func (b *Bucket) putCanary(ctx context.Context, kv jetstream.KeyValue, c canary, expected Revision) error {
-	value, err := json.Marshal(c)
+	value, err := json.Marshal(next)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	_, err = b.update(ctx, kv, record{key: canaryKey(b.options.Writer), value: value, revision: expected})
+	_, err = b.update(ctx, kv, record{key: canaryKey(b.options.Writer), value: value, revision: at})
 	return err
 }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/clusterfx/clusterfx/e2e/nats"
 	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
-	"github.com/clusterfx/clusterfx/reconcilers/entity/internal/entitytest"
 )
 
 // An identity continues one with the same time of creation and no higher counter, and no other one.
@@ -73,7 +72,7 @@ func TestBucket_RefusedCanary(t *testing.T) {
 	server := nats.Start(t)
 	_, js := nats.Connect(t, server.URL())
 	nats.Bucket(t, js, "things")
-	b, err := bucket.New(bucket.Options{Name: "things", JetStream: entitytest.Use(js), Writer: "hub"})
+	b, err := bucket.New(bucket.Options{Name: "things", JetStream: use(js), Writer: "hub"})
 	testkit.Must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -194,7 +193,7 @@ func TestBucket_SavesTheIdentity(t *testing.T) {
 	s.put(t, "a.x", "1")
 	s.wait(t, "a.x", "1")
 	s.stop()
-	s.anchor = &entitytest.Anchor{}
+	s.anchor = &anchor{}
 	s.process(t)
 	heard := make(chan bool, 100)
 	s.bucket.Subscribe(func(bucket.Change) {

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/clusterfx/clusterfx/internal/testkit"
 
@@ -16,7 +17,6 @@ import (
 
 	"github.com/clusterfx/clusterfx/e2e/nats"
 	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
-	"github.com/clusterfx/clusterfx/reconcilers/entity/internal/entitytest"
 )
 
 // stage is a server with a bucket, and a process that follows it.
@@ -24,7 +24,7 @@ type stage struct {
 	server *nats.Server
 	js     jetstream.JetStream
 	kv     jetstream.KeyValue
-	anchor *entitytest.Anchor
+	anchor *anchor
 	closed atomic.Bool // the gate
 	bucket *bucket.Bucket
 	stop   func()
@@ -34,7 +34,7 @@ var errGate = errors.New("this process has no lease")
 
 func begin(t *testing.T) *stage {
 	t.Helper()
-	s := &stage{server: nats.Start(t), anchor: &entitytest.Anchor{}}
+	s := &stage{server: nats.Start(t), anchor: &anchor{}}
 	_, s.js = nats.Connect(t, s.server.URL())
 	s.kv = nats.Bucket(t, s.js, "things")
 	s.process(t)
@@ -44,7 +44,7 @@ func begin(t *testing.T) *stage {
 // process starts to follow the bucket, as a new process does.
 func (s *stage) process(t *testing.T) {
 	t.Helper()
-	b, err := bucket.New(bucket.Options{Name: "things", JetStream: entitytest.Use(s.js), Writer: "hub", Anchor: s.anchor, Beat: entitytest.Beat, Gate: func() error {
+	b, err := bucket.New(bucket.Options{Name: "things", JetStream: use(s.js), Writer: "hub", Anchor: s.anchor, Beat: beat, Gate: func() error {
 		if s.closed.Load() {
 			return errGate
 		}
@@ -88,4 +88,28 @@ func (s *stage) wait(t *testing.T, key, value string) bucket.Entry {
 func (s *stage) healthy(t *testing.T) {
 	t.Helper()
 	testkit.Eventually(t, func() error { return s.bucket.Absent("no-such-key") })
+}
+
+// beat is the interval of canaries in tests.
+const beat = 300 * time.Millisecond
+
+func use(js jetstream.JetStream) func() (jetstream.JetStream, error) {
+	return func() (jetstream.JetStream, error) { return js, nil }
+}
+
+// anchor is in memory, and outlives the processes of a test.
+type anchor struct {
+	id atomic.Pointer[bucket.Identity]
+}
+
+func (a *anchor) Load(context.Context) (bucket.Identity, bool, error) {
+	if id := a.id.Load(); id != nil {
+		return *id, true, nil
+	}
+	return bucket.Identity{}, false, nil
+}
+
+func (a *anchor) Save(_ context.Context, id bucket.Identity) error {
+	a.id.Store(&id)
+	return nil
 }

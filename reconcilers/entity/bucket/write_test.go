@@ -8,7 +8,6 @@ import (
 	"github.com/clusterfx/clusterfx/internal/testkit"
 
 	"github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
-	"github.com/clusterfx/clusterfx/reconcilers/entity/internal/entitytest"
 )
 
 // A write needs the expected revision and the lease, and is refused otherwise.
@@ -34,7 +33,7 @@ func TestBucket_Writes(t *testing.T) {
 		s.wait(t, "a.x", "2")
 	}
 	testkit.Must(t, s.bucket.Delete(t.Context(), "a.x", second)) // Also by a process that does not know the marker.
-	other, err := bucket.New(bucket.Options{Name: "things", JetStream: entitytest.Use(s.js), Writer: "hub"})
+	other, err := bucket.New(bucket.Options{Name: "things", JetStream: use(s.js), Writer: "hub"})
 	testkit.Must(t, err)
 	second, err = other.Put(t.Context(), "a.x", []byte("2"), 0)
 	testkit.Must(t, err)

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -126,28 +125,20 @@ func (o Options) client(e Environment) ([]nats.Option, error) {
 		}),
 	}
 	if o.CAFile != "" {
-		text, err := os.ReadFile(o.CAFile)
-		if err != nil {
-			return nil, fmt.Errorf("read the certificate authorities: %w", err)
+		authorities := nats.RootCAs(o.CAFile)
+		if err := authorities(&nats.Options{}); err != nil {
+			return nil, err // It names the file.
 		}
-		if !x509.NewCertPool().AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("read the certificate authorities in %s: %w", o.CAFile, errNoAuthority)
-		}
-		all = append(all, nats.RootCAs(o.CAFile))
+		all = append(all, authorities)
 	}
 	credential, err := o.ofFiles(e)
 	return append(all, credential...), err
 }
 
 func (o Options) ofFiles(e Environment) ([]nats.Option, error) {
-	given := 0
-	for _, one := range []string{o.CredentialsFile, o.NKeyFile, o.Secret} {
-		if one != "" {
-			given++
-		}
-	}
+	given := slices.DeleteFunc([]string{o.CredentialsFile, o.NKeyFile, o.Secret}, func(one string) bool { return one == "" })
 	switch {
-	case given > 1:
+	case len(given) > 1:
 		return nil, errTwoCredentials
 	case o.CredentialsFile != "":
 		return []nats.Option{nats.UserCredentials(o.CredentialsFile)}, nil
