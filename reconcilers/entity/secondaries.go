@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -273,16 +274,10 @@ func (s *Secondaries) DeleteOthers(ctx context.Context, wanted ...client.Object)
 		}
 		keep[name] = true
 	}
-	var others []client.Object
-	for _, obj := range all {
-		name, err := s.nameOf(obj)
-		if err != nil {
-			return err
-		}
-		if !keep[name] {
-			others = append(others, obj)
-		}
-	}
+	others := slices.DeleteFunc(all, func(obj client.Object) bool {
+		name, err := s.nameOf(obj) // No error: the kind is of Options.Owns.
+		return err != nil || keep[name]
+	})
 	return s.deleteAll(ctx, others)
 }
 
