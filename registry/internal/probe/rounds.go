@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/clusterfx/clusterfx/registry/internal/machine"
@@ -215,14 +214,4 @@ func (c *Connection) isHubFault(err error, began time.Time) bool {
 // minutes.
 func (c *Connection) isDelayedByApp(err error, began time.Time) bool {
 	return errors.Is(err, context.DeadlineExceeded) && c.LastReceived.Load() > began.UnixNano()
-}
-
-// isHubError: the hub has no file descriptors, ports or buffers for a connection.
-func isHubError(err error) bool {
-	for _, exhausted := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.EADDRNOTAVAIL} {
-		if errors.Is(err, exhausted) {
-			return true
-		}
-	}
-	return false
 }
