@@ -6,12 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
-	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // Run follows the bucket until ctx ends and no goroutine of the Bucket runs.
@@ -47,12 +47,24 @@ func (b *Bucket) Run(ctx context.Context) {
 
 // rest pauses. Without a connection it returns as soon as there is one, and reports that.
 func (b *Bucket) rest(ctx context.Context, pause time.Duration) (connected bool) {
-	wasConnected, end := b.isConnected(), time.Now().Add(wait.Jitter(pause, 0.25))
-	_ = wait.PollUntilContextCancel(ctx, connectedEvery, false, func(context.Context) (bool, error) {
-		connected = !wasConnected && b.isConnected()
-		return connected || wasConnected && time.Now().After(end), nil
-	}) // It fails with ctx only.
-	return connected
+	wasConnected := b.isConnected()
+	end := time.After(pause + rand.N(pause/4)) //nolint:gosec // It spreads the load, and is no secret.
+	tick := time.NewTicker(connectedEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-end:
+			if wasConnected || b.isConnected() {
+				return !wasConnected
+			}
+		case <-tick.C:
+			if !wasConnected && b.isConnected() {
+				return true
+			}
+		}
+	}
 }
 
 func (b *Bucket) isConnected() bool {
