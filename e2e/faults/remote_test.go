@@ -18,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
@@ -132,8 +133,8 @@ func (r *remote) storeAsIs(kubeconfig []byte) error {
 	return err
 }
 
-// deregister repairs the connection, deletes the Cluster and its Secret, and waits until the hub has removed it. It
-// does not wait if the test has stopped its hub.
+// deregister repairs the connection, deletes the Cluster and its Secret, and its finalizer, as an operator does who does not wait
+// for a removal beyond the limit. It waits until the Cluster has gone, unless the test has stopped its hub.
 func (r *remote) deregister() {
 	r.t.Helper()
 	if r.proxy != nil {
@@ -147,6 +148,9 @@ func (r *remote) deregister() {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.t.Context()), patience)
 	defer cancel()
+	cluster := &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: r.name}}
+	released := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+	testkit.NoError(r.t, client.IgnoreNotFound(r.stage.admin.Patch(ctx, cluster, released)))
 	testkit.NoError(r.t, testkit.Err(r.stage.history.await(ctx, r.name, r.since, isGone)), "the Cluster is not removed")
 }
 
