@@ -237,7 +237,7 @@ works: {from: Hub, kind: {apiVersion: v1, kind: ConfigMap}, namespaces: {names: 
 `
 
 // What a rule lacks in a remote stops it there, and nothing else: neither the app nor another rule. It is named in the status, and followed
-// when it is there. Without its permission a rule makes nothing Stale and holds no deletes of other rules; with it, the rule goes on.
+// when it is there. Without its permission a rule makes nothing Stale and holds no deletes of other rules; with it, the rule continues.
 func TestEngine_Lacks(t *testing.T) {
 	t.Parallel()
 	all := rulesOf(t, lacking)

@@ -12,7 +12,7 @@ import (
 	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
-// A rehearsal goes on until everything was reconciled, and then once more.
+// A rehearsal continues until everything was reconciled, and then once more.
 func TestQueues_Rounds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
