@@ -259,3 +259,13 @@ func checkText(t *testing.T, text string) {
 		t.Errorf("%q has no advice", text)
 	}
 }
+
+// A key that belongs to another certificate is told as that, and not as one that cannot be read.
+func TestParse_KeyOfAnotherCertificate(t *testing.T) {
+	t.Parallel()
+	p := shared(t)
+	_, err := kubeconfig.Parse(asKubeconfig(withCertificate(t, issued{p.client.cert, p.second.key})), kubeconfig.Options{Now: now}, kubeconfig.Policy{})
+	if err == nil || !strings.Contains(err.Error(), "does not belong to the client certificate") {
+		t.Errorf("got error %v, want that the key does not belong to the certificate", err)
+	}
+}
