@@ -30,7 +30,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Options describe the share of a hub. New sets Runner, Pins and Version.
+// Options describe the share of a hub. New sets Runner, Pins, Sizes and Version.
 type Options struct {
 	replica.Options
 	// StopTimeout is how long the end of what runs once delays its move to another replica at most.
@@ -72,6 +72,7 @@ type Fleet struct {
 	mu    sync.RWMutex // protects the fields below; held for map operations only
 	parts []part
 	names map[registry.ClusterName]types.UID // as of the last reconcile of each Cluster
+	sizes []int                              // how many of names each shard has
 	queue workqueue.TypedRateLimitingInterface[ctrl.Request]
 }
 
@@ -94,7 +95,7 @@ func New(o Options) (*Fleet, error) {
 	}
 	f := &Fleet{
 		name: o.Pod, labels: o.Labels, count: o.Count, log: o.Log, moves: newMoves(), stop: o.StopTimeout, idle: o.Idle,
-		parts: make([]part, max(o.Count, 0)+1), names: map[registry.ClusterName]types.UID{},
+		parts: make([]part, max(o.Count, 0)+1), names: map[registry.ClusterName]types.UID{}, sizes: make([]int, max(o.Count, 0)+1),
 	}
 	for i := range f.parts {
 		f.parts[i].role = cluster.RoleNone
@@ -105,7 +106,7 @@ func New(o Options) (*Fleet, error) {
 	})
 	f.active = newTurn(func() error { return f.replica.Check() })
 	var err error
-	o.Runner, o.Pins, o.Version = f, f.pins, project.Version()
+	o.Runner, o.Pins, o.Sizes, o.Version = f, f.pins, f.sizesNow, project.Version()
 	f.replica, err = replica.New(o.Options)
 	return f, err
 }
@@ -235,7 +236,7 @@ func (f *Fleet) Check() error { return f.replica.Check() }
 func (f *Fleet) RoleOf(name registry.ClusterName, uid types.UID) (cluster.Role, hubv1.RunnerStatus) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.names[name] = uid
+	f.note(name, uid)
 	p := &f.parts[shards.Of(uid, f.count)]
 	if p.role != cluster.RoleRunner {
 		return p.role, hubv1.RunnerStatus{}
@@ -259,7 +260,28 @@ func (f *Fleet) Prepared(uid types.UID) {
 func (f *Fleet) Forget(name registry.ClusterName) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	delete(f.names, name)
+	f.note(name, "")
+}
+
+// note takes the UID of a Cluster, or none for one that is gone. It needs f.mu.
+func (f *Fleet) note(name registry.ClusterName, uid types.UID) {
+	before := f.names[name]
+	if before == uid {
+		return
+	}
+	if delete(f.names, name); before != "" {
+		f.sizes[shards.Of(before, f.count)]--
+	}
+	if uid != "" {
+		f.names[name] = uid
+		f.sizes[shards.Of(uid, f.count)]++
+	}
+}
+
+func (f *Fleet) sizesNow() []int {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	return slices.Clone(f.sizes)
 }
 
 // Source has requests for Clusters whose role has changed.

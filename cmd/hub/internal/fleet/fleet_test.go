@@ -280,6 +280,11 @@ func TestFleet_Gate(t *testing.T) {
 	}
 	testkit.ErrorIs(t, testkit.Err(f.Gate(name)), registry.ErrElsewhere, "the gate of a Cluster of another replica")
 	testkit.ErrorIs(t, testkit.Err(f.Gate("")), replica.ErrNotActive, "the gate of no remote")
+	sizes := make([]int, 5)
+	sizes[shards.Of("uid", 4)] = 1
+	testkit.Equal(t, f.sizesNow(), sizes, "Clusters by shard")
+	f.RoleOf(name, "another")
 	f.Forget(name)
 	testkit.ErrorIs(t, testkit.Err(f.Gate(name)), registry.ErrNotFound, "the gate of a forgotten name")
+	testkit.Equal(t, f.sizesNow(), make([]int, 5), "Clusters by shard, of which none is left")
 }

@@ -84,7 +84,7 @@ func (l *life) decide(alive context.Context, leave <-chan struct{}) error {
 	var tooLate <-chan time.Time
 	for {
 		l.readPins()
-		l.round(alive)
+		l.round(alive, l.options.Sizes())
 		if l.isOver() {
 			return nil
 		}
@@ -139,17 +139,17 @@ func (l *life) isOver() bool {
 	return true
 }
 
-func (l *life) round(ctx context.Context) {
+func (l *life) round(ctx context.Context, sizes []int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := present()
-	for _, a := range l.machine.Decide(now) {
+	l.beginAssignment(ctx, now)
+	for _, a := range shards.InOrder(l.machine.Decide(now), sizes) {
 		l.beginAction(ctx, a)
 	}
 	for shard := range l.apps {
 		l.beginCall(ctx, shard)
 	}
-	l.beginAssignment(ctx, now)
 	l.beginCleanup(ctx, now)
 	if l.machine.HasLeft() && !l.released {
 		l.released = true
@@ -157,20 +157,19 @@ func (l *life) round(ctx context.Context) {
 	}
 }
 
-// begin runs one task at a time for each key. One that fails keeps its key until the next try. It needs l.mu.
+// begin runs one task at a time for each key. One that fails keeps its key until the next try; one without a slot is left for the
+// next round, when another has ended. It needs l.mu.
 func (l *life) begin(ctx context.Context, key string, task func(context.Context) error) {
-	if l.busy[key] {
+	if l.busy[key] || !l.slots.TryAcquire(1) {
 		return
 	}
 	l.busy[key] = true
 	l.running.Go(func() {
 		defer signal(l.kicked)
 		defer l.free(key)
-		err := l.slots.Acquire(ctx, 1)
-		if err == nil {
-			err = task(ctx)
-			l.slots.Release(1)
-		}
+		err := task(ctx)
+		l.slots.Release(1)
+		signal(l.kicked) // Another may begin.
 		if err == nil || ctx.Err() != nil {
 			return
 		}

@@ -5,7 +5,9 @@ package replica
 import (
 	"fmt"
 	"net/http"
+	"path"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -81,3 +83,57 @@ func TestReplica_AtRest(t *testing.T) {
 	r, _, _ := sum(counts)
 	t.Logf("%.1f requests in a second with a renewal every %s", float64(r-renewals)/time.Since(began).Seconds(), quick().Retry)
 }
+
+// Shard 0 and those with Clusters are taken first: all of them are in the first requests that are on their way at a time.
+func TestReplica_TakesShardsWithClustersFirst(t *testing.T) {
+	t.Parallel()
+	w := newInstallation(t, shards.DefaultCount)
+	sizes := make([]int, shards.DefaultCount+1)
+	sizes[17], sizes[31], sizes[32] = 1, 2, 200
+	first := &firstTakes{names: map[string]bool{}, all: make(chan struct{})}
+	p := w.startUnhurried("a", func(o *Options) {
+		o.Sizes = func() []int { return sizes }
+		o.Config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &firstTransport{next, first} })
+	})
+	eventually(t, "the replica holds all shards", func() bool { return p.held() == shards.DefaultCount })
+	first.mu.Lock()
+	defer first.mu.Unlock()
+	for _, shard := range []int{shards.Once, 17, 31, 32} {
+		if !first.names[recordName(shard)] {
+			t.Errorf("shard %d is not among the first: %v", shard, first.names)
+		}
+	}
+}
+
+// firstTakes delays the writes to records until as many are on their way as may be.
+type firstTakes struct {
+	mu    sync.Mutex
+	names map[string]bool
+	all   chan struct{}
+}
+
+func (f *firstTakes) await(name string) {
+	f.mu.Lock()
+	if len(f.names) < atOnce {
+		if f.names[name] = true; len(f.names) == atOnce {
+			close(f.all)
+		}
+	}
+	f.mu.Unlock()
+	<-f.all
+}
+
+type firstTransport struct {
+	next  http.RoundTripper
+	first *firstTakes
+}
+
+func (t *firstTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if name := path.Base(r.URL.Path); r.Method == http.MethodPatch && strings.HasPrefix(name, recordPrefix+"-") {
+		t.first.await(name)
+	}
+	return t.next.RoundTrip(r)
+}
+
+// WrappedRoundTripper returns the transport below, for client-go.
+func (t *firstTransport) WrappedRoundTripper() http.RoundTripper { return t.next }

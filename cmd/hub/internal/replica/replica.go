@@ -53,7 +53,9 @@ type Options struct {
 	Version string            // Version is for people, in the Lease. Default: none.
 	Tunnel  string            // Tunnel is for other replicas, in the Lease; see Replica.Tunnels. Default: none.
 	// Pins returns wanted labels of a shard's replica, about once a second for the assigner. It must not block. Default: none.
-	Pins  func() shards.Pins
+	Pins func() shards.Pins
+	// Sizes returns how many Clusters each shard has, in memory: those with the most are taken first. Default: none are known.
+	Sizes func() []int
 	Count int // Count of shards with Clusters, the same for all replicas forever. Default: shards.DefaultCount.
 	// Timing is the same for all replicas. Default: 10 s, 7 s and 1.5 s.
 	Timing       shards.Timing
@@ -104,6 +106,9 @@ func withDefaults(o Options) Options {
 	}
 	if o.Pins == nil {
 		o.Pins = func() shards.Pins { return nil }
+	}
+	if o.Sizes == nil {
+		o.Sizes = func() []int { return nil }
 	}
 	o.Log = o.Log.WithValues("replica", o.Pod)
 	return o

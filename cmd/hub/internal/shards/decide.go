@@ -2,7 +2,11 @@
 
 package shards
 
-import "slices"
+import (
+	"cmp"
+	"math"
+	"slices"
+)
 
 // Action is due: the replica carries it out and feeds the result back.
 type Action struct {
@@ -89,6 +93,21 @@ func (m *Machine) Decide(now Instant) []Action {
 		a.Shard = i
 		actions = append(actions, a)
 	}
+	return actions
+}
+
+// InOrder sorts actions: those of shard Once, then those of shards with the most Clusters, of which there are sizes, if known.
+func InOrder(actions []Action, sizes []int) []Action {
+	rank := func(a Action) int {
+		switch {
+		case a.Shard == Once:
+			return math.MaxInt
+		case a.Shard < len(sizes):
+			return sizes[a.Shard]
+		}
+		return 0
+	}
+	slices.SortStableFunc(actions, func(x, y Action) int { return cmp.Compare(rank(y), rank(x)) })
 	return actions
 }
 
