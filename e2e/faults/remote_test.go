@@ -18,7 +18,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
@@ -133,8 +132,8 @@ func (r *remote) storeAsIs(kubeconfig []byte) error {
 	return err
 }
 
-// deregister repairs the connection, deletes the Cluster and its Secret, and its finalizer, as an operator does who does not wait
-// for a removal beyond the limit. It waits until the Cluster has gone, unless the test has stopped its hub.
+// deregister repairs the connection, deletes the Cluster and its Secret, and waits until the Cluster has gone, unless the test has
+// stopped its hub.
 func (r *remote) deregister() {
 	r.t.Helper()
 	if r.proxy != nil {
@@ -148,19 +147,21 @@ func (r *remote) deregister() {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.t.Context()), patience)
 	defer cancel()
-	cluster := &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: r.name}}
-	released := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
-	testkit.NoError(r.t, client.IgnoreNotFound(r.stage.admin.Patch(ctx, cluster, released)))
 	testkit.NoError(r.t, testkit.Err(r.stage.history.await(ctx, r.name, r.since, isGone)), "the Cluster is not removed")
 }
 
-// leave deletes the Cluster and its Secret.
+// leave deletes the Cluster and its Secret as "hub deregister" does: it is not held by the limit of removals.
 func (r *remote) leave() {
 	r.t.Helper()
 	r.since = time.Now()
 	ctx := context.WithoutCancel(r.t.Context())
 	cluster, secret := &hubv1.Cluster{}, &corev1.Secret{}
 	cluster.Name, secret.Name, secret.Namespace = r.name, r.name, hubv1.DefaultNamespace
+	if err := r.stage.admin.Get(ctx, client.ObjectKeyFromObject(cluster), cluster); err == nil {
+		before := cluster.DeepCopy()
+		metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, hubv1.AnnotationDeregister, string(cluster.UID))
+		testkit.NoError(r.t, client.IgnoreNotFound(r.stage.admin.Patch(ctx, cluster, client.MergeFrom(before))))
+	}
 	for _, one := range []client.Object{cluster, secret} {
 		testkit.NoError(r.t, client.IgnoreNotFound(r.stage.admin.Delete(ctx, one)))
 	}

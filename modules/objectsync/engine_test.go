@@ -75,7 +75,7 @@ func shopAndOffice(t *testing.T) (*hubtest.Hub, *hubtest.Remote) {
 }
 
 // Rules come, change and go while the app runs. What an edit gives up is deleted after a moment, but not beyond the limits: then the rule
-// is Held, and no other rule is; an annotation with the generation allows it.
+// is Held, and no other rule is; an annotation with the generation allows it. Rules of one kind and direction share a controller.
 func TestEngine_Edits(t *testing.T) {
 	t.Parallel()
 	hub, a := shopAndOffice(t)
@@ -107,9 +107,15 @@ func TestEngine_Edits(t *testing.T) {
 		r.Annotations = map[string]string{hubv1.AnnotationAllowHeld: fmt.Sprint(generation)}
 	})
 	counts(t, &a.Server, "shop", 0)
-	if after, _ := hub.Registry().Status("a"); after.Epoch != before.Epoch {
+	after, _ := hub.Registry().Status("a")
+	if after.Epoch != before.Epoch {
 		t.Errorf("the app was started again: epoch %d, then %d", before.Epoch, after.Epoch)
 	}
+	var controllers []string
+	for _, one := range after.Modules[0].Controllers {
+		controllers = append(controllers, one.Name)
+	}
+	testkit.Equal(t, controllers, []string{"sync-rules", "sync-hub-configmap"}, "controllers of two rules of one kind and direction")
 }
 
 // Originals that have gone while no hub ran leave no evidence: half of their copies are deleted, on behalf of their rule, and the rest is
