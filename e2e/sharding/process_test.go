@@ -40,6 +40,8 @@ type settings struct {
 	Reads bool
 	// Unique makes one of two remotes that are one cluster a duplicate.
 	Unique bool
+	// Alone makes it a hub without replicas.
+	Alone bool
 }
 
 const shardCount = 16
@@ -68,7 +70,7 @@ func runReplica(ctx context.Context, text string) error {
 	}
 	o.MetricsAddress, o.HealthAddress, o.Registry.Metrics = s.Metrics, s.Health, ctrlmetrics.Registry
 	o.Registry.Replica, o.CrashFile = s.Name, s.Crash
-	o.Registry.AllowDuplicates = !s.Unique
+	o.Registry.AllowDuplicates, o.Alone = !s.Unique, s.Alone
 	o.Registry.Policy.AllowCIDRs = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	return app.Run(ctx, o)
 }
