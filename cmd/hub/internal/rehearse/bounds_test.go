@@ -53,21 +53,21 @@ func TestRecorder_Bounds(t *testing.T) {
 		}
 		return api(r)
 	})
-	rec := newRecorder("oslo", false, nil)
+	rec := &recorder{app: newApp("oslo", nil, nil), next: count}
 	for i := range 10 {
-		send(t, rec.over(count), http.MethodPatch, "/one", fmt.Sprintf(`{"data":{"n":"%d"}}`, i))
-		send(t, rec.over(count), http.MethodPatch, "/one", fmt.Sprintf(`{"data":{"n":"%d"}}`, i/100))
+		send(t, rec, http.MethodPatch, "/one", fmt.Sprintf(`{"data":{"n":"%d"}}`, i))
+		send(t, rec, http.MethodPatch, "/one", fmt.Sprintf(`{"data":{"n":"%d"}}`, i/100))
 	}
 	testkit.Equal(t, sent, maxDifferent, "different writes that were sent")
 	sent = 0
 	for range 30 {
 		version++
-		send(t, rec.over(count), http.MethodPatch, "/two", `{"data":{"n":"1"}}`)
+		send(t, rec, http.MethodPatch, "/two", `{"data":{"n":"1"}}`)
 	}
 	testkit.Equal(t, sent, maxOfObject, "writes of one object that were sent")
-	sent, rec = 0, newRecorder("oslo", false, nil)
+	sent, rec.app = 0, newApp("oslo", nil, nil)
 	for i := range maxOfApp + 100 {
-		send(t, rec.over(count), http.MethodPost, "", fmt.Sprintf(`{"metadata":{"generateName":"x","labels":{"n":"%d"},"ownerReferences":[{"kind":"Pod","name":"p-%d"}]}}`, i, i))
+		send(t, rec, http.MethodPost, "", fmt.Sprintf(`{"metadata":{"generateName":"x","labels":{"n":"%d"},"ownerReferences":[{"kind":"Pod","name":"p-%d"}]}}`, i, i))
 	}
 	testkit.Equal(t, sent, maxOfApp, "writes of an app that were sent")
 	testkit.Equal(t, rec.findings, map[Finding]bool{
@@ -82,15 +82,15 @@ func TestRecorder_Bounds(t *testing.T) {
 // should be.
 func TestRecorder_Refusals(t *testing.T) {
 	t.Parallel()
-	rec := newRecorder("oslo", false, answers(api))
+	rec := &recorder{app: newApp("oslo", nil, answers(api))}
 	for name, status := range map[string]int{"conflict": http.StatusConflict, "webhook": http.StatusInternalServerError} {
-		refuse := answers(func(r *http.Request) (*http.Response, error) {
+		rec.next = answers(func(r *http.Request) (*http.Response, error) {
 			if r.Method == http.MethodGet {
 				return api(r)
 			}
 			return answer{status: status, body: []byte(`{"kind":"Status"}`)}.response(r), nil
 		})
-		testkit.Equal(t, send(t, rec.over(refuse), http.MethodPatch, "/"+name, `{"data":{"n":"1"}}`), status, "the answer")
+		testkit.Equal(t, send(t, rec, http.MethodPatch, "/"+name, `{"data":{"n":"1"}}`), status, "the answer")
 	}
 	testkit.Equal(t, len(rec.effective(t.Context())), 0, "changes")
 	testkit.Equal(t, rec.findings, map[Finding]bool{
@@ -115,8 +115,8 @@ func TestRecorder_MayNotGet(t *testing.T) {
 			}
 			return answer{status: http.StatusForbidden}.response(r), nil
 		})
-		rec := newRecorder("oslo", false, by)
-		send(t, rec.over(by), http.MethodPatch, "/one", `{}`)
+		rec := &recorder{app: newApp("oslo", nil, by), next: by}
+		send(t, rec, http.MethodPatch, "/one", `{}`)
 		testkit.Equal(t, rec.effective(t.Context())[0].Action, want, list)
 		testkit.Equal(t, len(rec.findings) == 0, want != Request, "a finding says so")
 	}
@@ -126,11 +126,11 @@ func TestRecorder_MayNotGet(t *testing.T) {
 func TestReport_Bounds(t *testing.T) {
 	t.Parallel()
 	var report Report
-	for range 30_000 {
-		report.Changes = append(report.Changes, Change{Object: strings.Repeat("x", 250)})
-		report.Findings = append(report.Findings, Finding{Detail: strings.Repeat("x", 250)})
+	for i := range 30_000 {
+		report.Changes = append(report.Changes, Change{Object: fmt.Sprintf("%0250d", i)})
+		report.Findings = append(report.Findings, Finding{Detail: fmt.Sprintf("%0250d", i)})
 	}
-	report.sort()
+	report.bound()
 	var out bytes.Buffer
 	testkit.Must(t, report.Print(&out))
 	written := text(&report)

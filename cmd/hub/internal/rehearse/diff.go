@@ -4,9 +4,9 @@ package rehearse
 
 import (
 	"encoding/json"
-	"fmt"
-	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // leaves are the values of an object as JSON, by their paths. What an object lacks is not there.
@@ -17,7 +17,7 @@ const managedFields = "metadata.managedFields"
 // isIgnored reports what an API server sets, and heartbeats.
 func isIgnored(path string) bool {
 	switch path {
-	case "metadata.creationTimestamp", "metadata.generation", "metadata.resourceVersion", "metadata.selfLink", "metadata.uid":
+	case "metadata.creationTimestamp", "metadata.generation", "metadata.resourceVersion", "metadata.selfLink", "metadata.uid", managedFields:
 		return true
 	}
 	switch path[strings.LastIndexByte(path, '.')+1:] {
@@ -27,9 +27,15 @@ func isIgnored(path string) bool {
 	return false
 }
 
-func leavesOf(object map[string]any) leaves {
+// leavesOf has, of a manager, the fields of all its elements: their times are heartbeats.
+func leavesOf(object unstructured.Unstructured) leaves {
 	all := leaves{}
-	all.add("", object)
+	all.add("", object.Object)
+	for _, one := range object.GetManagedFields() {
+		if of := strings.TrimSpace(one.Manager + " " + string(one.Operation) + " " + one.Subresource); one.FieldsV1 != nil {
+			all[managedFields+"[manager="+of+"]"] = one.FieldsV1.GetRawString()
+		}
+	}
 	return all
 }
 
@@ -41,7 +47,7 @@ func (all leaves) add(path string, value any) {
 			dot = ""
 		}
 	case []any:
-		children, dot = named(path, v), ""
+		children, dot = named(v), ""
 	}
 	for name, one := range children {
 		if inside := path + dot + name; !isIgnored(inside) {
@@ -54,46 +60,34 @@ func (all leaves) add(path string, value any) {
 }
 
 // named returns the elements of a list by what names them, and nil if nothing does.
-func named(path string, list []any) map[string]any {
-	names := []string{"name", "type", "uid", "key"}
-	if path == managedFields {
-		names = []string{"manager"}
-	}
-	for _, by := range names {
+func named(list []any) map[string]any {
+	for _, by := range []string{"name", "type", "uid", "key"} {
 		found := map[string]any{}
 		for _, one := range list {
 			element, _ := one.(map[string]any)
-			name, _ := element[by].(string)
-			if by == "manager" { // A manager has several elements, and their times are heartbeats.
-				sub, _ := element["subresource"].(string)
-				name = strings.TrimSpace(fmt.Sprint(name, " ", element["operation"], " ", sub))
-				one = text(element["fieldsV1"])
-			}
-			if name != "" {
+			if name, _ := element[by].(string); name != "" {
 				found["["+by+"="+name+"]"] = one
 			}
 		}
-		if len(found) == len(list) || path == managedFields {
+		if len(found) == len(list) {
 			return found
 		}
 	}
 	return nil
 }
 
-// differ returns the paths whose values are not the same, sorted.
-func differ(a, b leaves) (paths []string) {
-	for path, value := range a {
-		if other, is := b[path]; !is || other != value {
-			paths = append(paths, path)
+// change adds what differs between two objects, as it is in the second one: what that lacks is empty.
+func (all leaves) change(was, is leaves) {
+	for path, value := range is {
+		if was[path] != value {
+			all[path] = value
 		}
 	}
-	for path := range b {
-		if _, is := a[path]; !is {
-			paths = append(paths, path)
+	for path := range was {
+		if _, stays := is[path]; !stays {
+			all[path] = ""
 		}
 	}
-	slices.Sort(paths)
-	return paths
 }
 
 func text(value any) string {

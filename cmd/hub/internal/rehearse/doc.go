@@ -10,7 +10,7 @@ counts in the end is the effective change: what the last request of a field mana
 not have. A hub that keeps the world as it is has an empty report.
 
 A recorder stands in the transports of each app, to its remote (registry.Middleware) and to the hub (registry.Rehearsal), and reads
-an object before each write, so that the difference to the dry run's answer is known (recorder.go, writes.go, diff.go). A write that
+an object before each write, so that the difference to the dry run's answer is known (recorder.go, object.go, diff.go). A write that
 repeats one at the same version of the object is answered from memory. An app is at rest when its controllers have done everything
 twice and no new write came for a time (stage.go). Writes that differ each time, too many of them, or of objects that exist only in
 a dry run are findings (Class).

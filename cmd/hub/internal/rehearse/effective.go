@@ -12,7 +12,9 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/registry/state"
@@ -26,31 +28,30 @@ const (
 )
 
 // effective returns the changes that the live objects do not have.
-func (rec *recorder) effective(ctx context.Context) []Change {
-	rec.mu.Lock()
-	objects, uids := make([]object, 0, len(rec.objects)), maps.Clone(rec.uids)
-	for _, o := range rec.objects { // Apps that are not at rest go on.
+func (a *app) effective(ctx context.Context) (all []Change) {
+	a.mu.Lock()
+	objects, uids := make([]object, 0, len(a.objects)), maps.Clone(a.uids)
+	for _, o := range a.objects { // Apps that are not at rest go on.
 		one := *o
 		one.wants = maps.Clone(o.wants)
 		objects = append(objects, one)
 	}
-	rec.mu.Unlock()
-	var all []Change
+	a.mu.Unlock()
 	for i := range objects {
 		o := &objects[i]
 		if o.refusal != nil {
-			rec.note(*o.refusal)
+			a.find(*o.refusal)
 		}
 		if len(o.wants)+len(o.deleted) == 0 && !o.other {
 			continue // It is there already, or was refused.
 		}
-		c := Change{Cluster: rec.cluster, InHub: rec.inHub, Module: o.module, Object: o.what, of: o}
-		live, isKnown := rec.now(ctx, o)
+		c := Change{Cluster: a.name, InHub: o.inHub, Module: o.module, Object: o.what, of: &o.write}
+		live, isKnown := a.now(ctx, o)
 		if !isKnown {
 			c.Note = "the object could not be read again"
 		}
-		if o.isRuleStatus() {
-			rec.problems(o, live)
+		if o.info.Group == hubv1.GroupName && o.info.Resource == "syncrules" && o.info.Subresource == "status" {
+			a.problems(o, live)
 		} else if o.changed(&c, live, uids) {
 			all = append(all, c)
 		}
@@ -58,41 +59,54 @@ func (rec *recorder) effective(ctx context.Context) []Change {
 	return all
 }
 
-// now returns the live object; nil if there is none. If it cannot be read, it is as it was.
-func (rec *recorder) now(ctx context.Context, o *object) (map[string]any, bool) {
+// now returns the live object, without content if there is none. If it cannot be read, it is as it was.
+func (a *app) now(ctx context.Context, o *object) (live unstructured.Unstructured, isKnown bool) {
 	if o.url.Path == "" {
-		return nil, true
+		return live, true
+	}
+	by := a.remote
+	if o.inHub {
+		by = a.hub
 	}
 	ctx, cancel := context.WithTimeout(ctx, readLive)
 	defer cancel()
-	found, err := look(ctx, rec.live, o.url, http.Header{})
+	found, err := look(ctx, by, o.url, http.Header{})
 	if err != nil || found.status >= http.StatusMultipleChoices && found.status != http.StatusNotFound {
 		return o.before, false
 	}
-	live, _ := found.object()
-	return live, true
+	return found.object(), true
 }
 
 // changed completes c, and reports whether there is a change.
-func (o *object) changed(c *Change, live map[string]any, uids map[string]string) bool {
+func (o *object) changed(c *Change, live unstructured.Unstructured, uids map[string]string) bool {
 	switch {
+	case len(o.deleted) > 0 && o.url.Path != "":
+		c.Action, c.Count = Delete, 1
+		return live.Object != nil && live.GetDeletionTimestamp() == nil && live.GetUID() == o.before.GetUID()
 	case len(o.deleted) > 0:
-		return o.isDeleted(c, live)
+		c.Action, c.Count, c.Names = Delete, len(o.deleted), slices.Sorted(slices.Values(o.deleted))
+		c.Names = c.Names[:min(len(c.Names), maxNames)]
 	case o.other:
 		c.Action = Request
-		return true
-	case o.before == nil && live == nil:
+	case o.before.Object == nil && live.Object == nil:
 		c.Action = Create
-		return true
+	default:
+		return o.changes(c, live, uids)
 	}
+	return true
+}
+
+// changes completes c with the fields that the live object does not have, or with their owners only.
+func (o *object) changes(c *Change, live unstructured.Unstructured, uids map[string]string) bool {
 	now, paths := leavesOf(live), []string{}
-	for _, path := range slices.Sorted(maps.Keys(o.wants)) {
-		if now[path] != o.wants[path] {
+	for path, wanted := range o.wants {
+		if now[path] != wanted {
 			paths = append(paths, path)
 		}
 	}
-	isOwner := func(path string) bool { return strings.HasPrefix(path, managedFields) }
+	slices.Sort(paths)
 	c.Action = Own
+	isOwner := func(path string) bool { return strings.HasPrefix(path, managedFields) }
 	if fields := slices.DeleteFunc(slices.Clone(paths), isOwner); len(fields) > 0 {
 		c.Action, paths = Update, fields // Owners follow from the other fields.
 	}
@@ -112,59 +126,28 @@ func (o *object) changed(c *Change, live map[string]any, uids map[string]string)
 	return len(paths) > 0
 }
 
-// isDeleted: what is gone, terminating or another object by now would not be deleted.
-func (o *object) isDeleted(c *Change, live map[string]any) bool {
-	c.Action, c.Count = Delete, len(o.deleted)
-	if o.url.Path == "" {
-		c.Names = slices.Sorted(slices.Values(o.deleted))
-		c.Names = c.Names[:min(len(c.Names), maxNames)]
-		return true
-	}
-	metadata := metadataOf(live)
-	if live == nil || metadata["deletionTimestamp"] != nil || metadata["uid"] != metadataOf(o.before)["uid"] {
-		return false
-	}
-	if metadata["finalizers"] != nil {
-		c.Note = "finalizers would delay it"
-	}
-	return true
-}
-
-// isRuleStatus: what a replica reports of rules of sync is no difference, since this one follows them only since a moment.
-func (o *object) isRuleStatus() bool {
-	return o.info.Group == hubv1.GroupName && o.info.Resource == "syncrules" && o.info.Subresource == "status"
-}
-
-// problems finds those of a rule that the running hub does not have.
-func (rec *recorder) problems(o *object, live map[string]any) {
-	known := map[string]bool{}
-	for _, one := range problemsIn(live) {
-		known[one] = true
-	}
-	after, _ := o.last.object()
-	for _, one := range problemsIn(after) {
-		if !known[one] {
-			rec.note(o.finding(NotRunning, one))
-		}
+// problems finds those of a rule of sync that the running hub does not have. Its status is no difference otherwise, since a rehearsal
+// follows the rule only since a moment.
+func (a *app) problems(o *object, live unstructured.Unstructured) {
+	for p := range problemsIn(o.last.object()).Difference(problemsIn(live)) {
+		a.find(o.finding(NotRunning, state.Sanitize(fmt.Sprintf("%s in %s: %s", p.Reason, p.Cluster, p.Object))))
 	}
 }
 
-func problemsIn(object map[string]any) (all []string) {
+func problemsIn(object unstructured.Unstructured) sets.Set[hubv1.SyncProblem] {
 	var rule hubv1.SyncRule
-	if runtime.DefaultUnstructuredConverter.FromUnstructured(object, &rule) != nil {
-		return nil
-	}
+	_ = runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &rule) // What is no rule has no problems.
+	all := sets.New[hubv1.SyncProblem]()
 	for _, replica := range rule.Status.Replicas {
-		for _, p := range replica.Problems {
-			all = append(all, state.Sanitize(fmt.Sprintf("%s in %s: %s", p.Reason, p.Cluster, p.Object)))
-		}
+		all.Insert(replica.Problems...)
 	}
 	return all
 }
 
 // value writes a value for people, but nothing of one of a Secret, not even a hash: it would confirm a guess.
 func (o *object) value(path, value string, uids map[string]string) string {
-	switch isSecret := o.info.Group == "" && o.info.Resource == "secrets"; {
+	isSecret := o.info.Group == "" && o.info.Resource == "secrets"
+	switch {
 	case value == "":
 		return "(none)"
 	case strings.HasPrefix(path, managedFields):

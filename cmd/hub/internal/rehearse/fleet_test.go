@@ -114,7 +114,7 @@ func (a *audited) register(t *testing.T, configuration string, modules ...regist
 		code, out, problems := a.execute(t, modules, args...)
 		testkit.Equal(t, code, 0, strings.Join(args, " ")+": "+out+problems)
 	}
-	o := options(as(t, a.hub, roles.RehearsalNamespace, roles.RehearsalAccount), modules...)
+	o := options(as(t, a.hub, hubv1.RehearsalNamespace, roles.RehearsalAccount), modules...)
 	o.Trust, o.Hub.CredentialsNamespace = false, hubv1.DefaultNamespace
 	eventually(t, func() error { // An API server takes a moment to apply a policy.
 		return rehearse.Held(t.Context(), transportOf(t, o.Hub.Config), o.Hub.Config.Host)

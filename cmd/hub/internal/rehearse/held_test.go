@@ -29,6 +29,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/rehearse"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
@@ -86,7 +87,7 @@ func TestRun_HeldByPolicy(t *testing.T) {
 // but for the account's patches of itself. The policies alone hold all of it.
 func (a *audited) expectHeldAlone(t *testing.T, o rehearse.Options) {
 	t.Helper()
-	hub, secret := a.client["hub"], &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: roles.RehearsalNamespace, Name: "oslo"}}
+	hub, secret := a.client["hub"], &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.RehearsalNamespace, Name: "oslo"}}
 	must(t, hub.Get(t.Context(), client.ObjectKeyFromObject(secret), secret))
 	server, authority := wet(t, a.remotes[0])
 	secret.Data["server"], secret.Data["ca.crt"] = []byte(server), authority

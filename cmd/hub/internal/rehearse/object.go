@@ -3,9 +3,11 @@
 package rehearse
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -13,6 +15,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
@@ -26,13 +29,14 @@ import (
 const (
 	maxDifferent = 5      // of an object at one version; then it is NeverTheSame
 	maxOfObject  = 20     // of an object
-	maxOfApp     = 10_000 // of an app to one API server
+	maxOfApp     = 10_000 // of an app
 )
 
 // key is what a field manager writes: an object or its subresource. What it deletes has a key of its own.
 type key struct {
-	module, what, manager string
-	deletes               bool
+	place
+	module, manager string
+	deletes         bool
 }
 
 // write is one request.
@@ -43,7 +47,7 @@ type write struct {
 	proven bool    // a delete with evidence, which no limit holds
 	print  string  // what it asks for
 	url    url.URL // of the object, or of a subresource that can be read; without a path for a collection or a generated name
-	before map[string]any
+	before unstructured.Unstructured
 	blind  bool // before is not known
 }
 
@@ -60,193 +64,164 @@ type object struct {
 	refusal *Finding // why the last write was refused; nil if it was not
 }
 
-func writeOf(r *http.Request, info requestinfo.Info, sent []byte) (*write, error) {
-	body, metadata, err := decode(r.Header.Get("Content-Type"), sent)
+func (w *recorder) writeOf(r *http.Request, info requestinfo.Info) (*write, error) {
+	sent, err := takeBody(r)
 	if err != nil {
-		return nil, fmt.Errorf("%s %s: %w", r.Method, info, err)
+		return nil, err
 	}
-	query := r.URL.Query()
+	form, query := r.Header.Get("Content-Type"), r.URL.Query()
 	query.Del("dryRun")
-	w := &write{info: info, url: *r.URL, print: r.Method + r.URL.Path + query.Encode() + aTime.ReplaceAllString(body, `"a time"`)}
-	w.module = registry.ModuleOf(r.Context())
-	w.manager = cmp.Or(query.Get("fieldManager"), "-")
-	w.adds = r.Method == http.MethodPatch && r.Header.Get("Content-Type") != "application/apply-patch+yaml"
-	w.deletes = r.Method == http.MethodDelete || info.Subresource == "eviction"
-	_, w.proven = deletes.EvidenceOf(r.Context())
-	w.url.RawQuery = ""
+	one := &write{
+		info: info, url: *r.URL,
+		adds:  r.Method == http.MethodPatch && form != "application/apply-patch+yaml",
+		print: r.Method + r.URL.Path + query.Encode() + aTime.ReplaceAllString(inJSON(form, sent), `"a time"`),
+	}
+	_, one.proven = deletes.EvidenceOf(r.Context())
+	one.url.RawQuery = ""
 	if info.Subresource != "scale" {
-		w.url.Path = strings.TrimSuffix(w.url.Path, "/"+info.Subresource)
+		one.url.Path = strings.TrimSuffix(one.url.Path, "/"+info.Subresource)
 	}
 	switch {
 	case info.Name != "":
 	case r.Method == http.MethodDelete:
-		w.url.Path = ""
-	case metadata.Name != "":
-		w.info.Name = metadata.Name
-		w.url.Path += "/" + metadata.Name
+		one.url.Path = ""
 	default:
-		owner := ""
-		for _, one := range metadata.OwnerReferences[:min(len(metadata.OwnerReferences), 1)] {
-			owner = " of " + one.Kind + " " + one.Name
-		}
-		w.info.Name, w.url.Path = metadata.GenerateName+"* (a generated name"+owner+")", ""
+		one.nameIn(form, sent)
 	}
-	w.what = w.info.Target()
-	return w, nil
+	one.key = key{
+		place: place{w.inHub, one.info.Target()}, module: registry.ModuleOf(r.Context()), manager: cmp.Or(query.Get("fieldManager"), "-"),
+		deletes: r.Method == http.MethodDelete || info.Subresource == "eviction",
+	}
+	return one, nil
+}
+
+func takeBody(r *http.Request) ([]byte, error) {
+	if r.Body == nil {
+		return nil, nil
+	}
+	sent, err := io.ReadAll(r.Body)
+	r.Body.Close()
+	r.Body = io.NopCloser(bytes.NewReader(sent))
+	return sent, err
+}
+
+// nameIn is for an object that is created.
+func (w *write) nameIn(form string, sent []byte) {
+	var of metav1.PartialObjectMetadata
+	_, _ = wire.Decode(form, sent, &of) // What is no object has no name.
+	if of.Name != "" {
+		w.info.Name = of.Name
+		w.url.Path += "/" + of.Name
+		return
+	}
+	owner := ""
+	for _, one := range of.OwnerReferences[:min(len(of.OwnerReferences), 1)] {
+		owner = " of " + one.Kind + " " + one.Name
+	}
+	w.info.Name, w.url.Path = of.GenerateName+"* (a generated name"+owner+")", ""
 }
 
 // aTime is a heartbeat, which makes no different write.
 var aTime = regexp.MustCompile(`"\d{4}-\d\d-\d\dT[0-9:.]+(Z|[+-]\d\d:\d\d)"`)
 
-// decode returns the JSON of a body that may be protobuf.
-func decode(form string, sent []byte) (string, metav1.ObjectMeta, error) {
-	var of metav1.PartialObjectMetadata
+// inJSON also returns a body in protobuf, if client-go knows its kind.
+func inJSON(form string, sent []byte) string {
 	if strings.HasPrefix(form, runtime.ContentTypeProtobuf) {
-		decoded, _, err := clientgoscheme.Codecs.UniversalDeserializer().Decode(sent, nil, nil)
-		if err != nil { // A kind that client-go lacks has at least metadata.
-			_, err = wire.Decode(form, sent, &of)
-			return string(sent), of.ObjectMeta, err
-		}
-		if sent, err = json.Marshal(decoded); err != nil {
-			return "", of.ObjectMeta, err
+		if decoded, _, err := clientgoscheme.Codecs.UniversalDeserializer().Decode(sent, nil, nil); err == nil {
+			return text(decoded)
 		}
 	}
-	_ = json.Unmarshal(sent, &of) // A JSON patch is a list, and has no metadata.
-	return string(sent), of.ObjectMeta, nil
+	return string(sent)
 }
 
 func (w *write) finding(class Class, detail string) Finding {
-	return Finding{Module: w.module, Class: class, Object: w.what, Detail: detail}
+	return Finding{InHub: w.inHub, Module: w.module, Class: class, Object: w.what, Detail: detail}
 }
 
 // known returns the answer to a write that repeats another one at the same version, or that a bound stops.
-func (rec *recorder) known(w *write) *answer {
-	rec.mu.Lock()
-	o := rec.objects[w.key]
+func (w *recorder) known(one *write) *answer {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	o := w.objects[one.key]
 	if o == nil {
 		o = &object{wants: leaves{}}
-		if rec.writes <= maxOfApp {
-			rec.objects[w.key] = o
+		if w.writes <= maxOfApp {
+			w.objects[one.key] = o
 		}
 	}
-	if o.answers == nil || metadataOf(o.before)["resourceVersion"] != metadataOf(w.before)["resourceVersion"] {
+	if o.answers == nil || o.before.GetResourceVersion() != one.before.GetResourceVersion() {
 		o.answers = map[string]answer{}
 	}
-	o.write = *w
-	again, repeats := o.answers[w.print]
-	if repeats {
-		rec.mu.Unlock()
+	o.write = *one
+	if again, repeats := o.answers[one.print]; repeats {
 		return &again
 	}
-	rec.latest = time.Now()
-	rec.writes++
+	w.latest = time.Now()
+	w.writes++
 	o.sent++
-	detail, class := "", Stopped
+	f := one.finding(Stopped, "")
 	switch {
 	case len(o.answers) >= maxDifferent:
-		class, detail = NeverTheSame, fmt.Sprintf("more than %d different writes at one version of the object", maxDifferent)
+		f.Class, f.Detail = NeverTheSame, fmt.Sprintf("more than %d different writes at one version of the object", maxDifferent)
 	case o.sent > maxOfObject:
-		detail = fmt.Sprintf("more than %d writes", maxOfObject)
-	case rec.writes > maxOfApp:
-		detail = fmt.Sprintf("more than %d writes of one app", maxOfApp)
-		w.what = ""
-	}
-	last := o.last
-	o.stopped = o.stopped || detail != ""
-	rec.mu.Unlock()
-	if detail == "" {
+		f.Detail = fmt.Sprintf("more than %d writes", maxOfObject)
+	case w.writes > maxOfApp:
+		f.Object, f.Detail = "", fmt.Sprintf("more than %d writes of one app", maxOfApp)
+	default:
 		return nil
 	}
-	rec.note(w.finding(class, detail))
-	if last == nil {
-		last = &answer{status: http.StatusTooManyRequests, header: http.Header{}}
-	}
-	return last
+	o.stopped = true
+	w.add(f)
+	return cmp.Or(o.last, &answer{status: http.StatusTooManyRequests, header: http.Header{}})
 }
 
 // answered notes the difference that a dry run would make.
-func (rec *recorder) answered(w *write, a answer) {
-	rec.mu.Lock()
-	o := rec.objects[w.key]
-	o.last, o.answers[w.print] = &a, a
-	rec.mu.Unlock()
-	refusal := rec.refused(w, a)
-	after, isObject := a.object()
-	rec.mu.Lock()
-	defer rec.mu.Unlock()
-	o.refusal = refusal
+func (w *recorder) answered(one *write, a answer, refusal *Finding) {
+	after := a.object()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	o := w.objects[one.key]
+	o.last, o.answers[one.print], o.refusal = &a, a, refusal
 	switch {
 	case a.status >= http.StatusMultipleChoices:
-	case w.deletes && w.info.Name == "":
+	case one.deletes && one.info.Name == "":
 		o.deleted = a.names()
-	case w.deletes:
-		o.deleted = []string{w.info.Name}
-	case w.blind || !isObject || w.before != nil && after["kind"] != w.before["kind"]:
+	case one.deletes:
+		o.deleted = []string{one.info.Name}
+	case one.blind || after.Object == nil || one.before.Object != nil && after.GetKind() != one.before.GetKind():
 		o.other = true
 	default:
-		o.want(w, after)
-		if w.before == nil && w.url.Path != "" {
-			rec.made[w.what] = true
-			if uid, _ := metadataOf(after)["uid"].(string); uid != "" {
-				rec.uids[uid] = "uid of " + strings.TrimPrefix(w.info.Namespace+"/"+w.info.Name, "/")
+		if !one.adds {
+			o.wants = leaves{}
+		}
+		o.wants.change(leavesOf(one.before), leavesOf(after))
+		if one.before.Object == nil && one.url.Path != "" {
+			w.made[one.place] = true
+			if uid := string(after.GetUID()); uid != "" {
+				w.uids[uid] = "uid of " + strings.TrimPrefix(one.info.Namespace+"/"+one.info.Name, "/")
 			}
 		}
 	}
 }
 
-// want replaces what was wanted before, or adds to it.
-func (o *object) want(w *write, after map[string]any) {
-	if !w.adds {
-		o.wants = leaves{}
-	}
-	was, is := leavesOf(w.before), leavesOf(after)
-	for _, path := range differ(was, is) {
-		o.wants[path] = is[path]
-	}
-}
-
-func (rec *recorder) refused(w *write, a answer) *Finding {
-	var f Finding
+// refusal returns nil for what says nothing about a version.
+func (w *recorder) refusal(one *write, a answer) *Finding {
+	f := one.finding(Refused, "")
 	switch {
-	case a.status < http.StatusMultipleChoices, a.status == http.StatusNotFound && w.deletes: // What is gone is no change.
+	case a.status < http.StatusMultipleChoices, a.status == http.StatusNotFound && one.deletes: // What is gone is no change.
 		return nil
 	case a.status == http.StatusConflict: // The running hub was quicker. If it stays, the reconciles of the second round fail.
 		return nil
-	case a.status == http.StatusNotFound:
-		if rec.missing(w.info, w.module) {
-			return nil
-		}
-		f = w.finding(Errors, "not found")
+	case a.status == http.StatusNotFound && w.isMissing(one.module, one.info):
+		return nil
 	case a.status == http.StatusForbidden:
-		f = w.finding(Refused, "forbidden: a permission, a policy or a webhook")
+		f.Detail = "forbidden: a permission, a policy or a webhook"
 	case a.status == http.StatusBadRequest:
-		f = w.finding(Refused, "bad request: it is invalid, or a webhook does not support dry runs")
+		f.Detail = "bad request: it is invalid, or a webhook does not support dry runs"
 	default:
 		var status metav1.Status
 		_ = json.Unmarshal(a.body, &status) // The code says it, too.
-		f = w.finding(Errors, fmt.Sprintf("%d %s", a.status, cmp.Or(string(status.Reason), http.StatusText(a.status))))
+		f.Class, f.Detail = Errors, fmt.Sprintf("%d %s", a.status, cmp.Or(string(status.Reason), http.StatusText(a.status)))
 	}
 	return &f
-}
-
-func (a answer) object() (map[string]any, bool) {
-	var found map[string]any
-	if a.status >= http.StatusMultipleChoices || json.Unmarshal(a.body, &found) != nil {
-		return nil, false
-	}
-	return found, found["kind"] != "Status"
-}
-
-func metadataOf(object map[string]any) map[string]any {
-	metadata, _ := object["metadata"].(map[string]any)
-	return metadata
-}
-
-func (a answer) names() (names []string) {
-	var list metav1.PartialObjectMetadataList
-	_ = json.Unmarshal(a.body, &list) // It may be a Status, of no objects.
-	for _, one := range list.Items {
-		names = append(names, strings.TrimPrefix(one.Namespace+"/"+one.Name, "/"))
-	}
-	return names
 }

@@ -6,8 +6,10 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
@@ -23,17 +25,20 @@ import (
 // part is a module in one app.
 type part struct{ cluster, module string }
 
-// outcomes finds panics of reconcilers, and errors of their second round, in the metrics of the apps. What failed and then worked says
-// nothing about a version.
+// outcomes finds panics of modules, and errors of the second round of reconciles, in the metrics of the apps. What failed and then
+// worked says nothing about a version.
 func (r *rehearsal) outcomes() {
-	for of, n := range r.counted("clusterfx_module_panics_total", "") {
-		if n > 0 {
-			r.find(Finding{Cluster: of.cluster, Module: of.module, Class: Panics, Detail: "the module panicked"})
+	panics, failed := r.counted("clusterfx_module_panics_total", ""), r.failed()
+	for _, a := range r.apps() {
+		for of, n := range panics {
+			if of.cluster == a.name && n > 0 {
+				a.find(Finding{Module: of.module, Class: Panics, Detail: "the module panicked"})
+			}
 		}
-	}
-	for of, n := range r.failed() {
-		if n > r.failedBefore[of] {
-			r.find(Finding{Cluster: of.cluster, Module: of.module, Class: Errors, Detail: "a reconcile failed"})
+		for of, n := range failed {
+			if of.cluster == a.name && n > a.failed[of] {
+				a.find(Finding{Module: of.module, Class: Errors, Detail: "a reconcile failed"})
+			}
 		}
 	}
 }
@@ -41,12 +46,12 @@ func (r *rehearsal) outcomes() {
 func (r *rehearsal) failed() map[part]float64 { return r.counted("clusterfx_reconcile_total", "error") }
 
 // beginSecond notes the errors of an app so far.
-func (r *rehearsal) beginSecond(cluster string) {
-	for of, n := range r.failed() {
-		if of.cluster == cluster {
-			r.failedBefore[of] = n
-		}
-	}
+func (r *rehearsal) beginSecond(a *app) {
+	failed := r.failed()
+	maps.DeleteFunc(failed, func(of part, _ float64) bool { return of.cluster != a.name })
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.failed, a.latest = failed, time.Now()
 }
 
 func (r *rehearsal) counted(name, result string) map[part]float64 {
@@ -136,8 +141,8 @@ func figures(of *dto.MetricFamily) map[Load]float64 {
 	return all
 }
 
-// holdsOf notes which deletes the running hub would hold.
-func (r *rehearsal) holdsOf(changes []Change, remotes *registry.Registry) {
+// noteHolds notes which deletes the running hub would hold.
+func noteHolds(changes []Change, remotes *registry.Registry) {
 	deletes := map[string]int{}
 	for _, note := range []bool{false, true} { // First it counts.
 		for i := range changes {
@@ -146,19 +151,19 @@ func (r *rehearsal) holdsOf(changes []Change, remotes *registry.Registry) {
 				continue
 			}
 			kind := schema.GroupResource{Group: c.of.info.Group, Resource: c.of.info.Resource}
-			of := c.Module + " " + kind.String()
-			in := of + " in the hub"
+			everywhere := c.Module + " " + kind.String()
+			here := everywhere + " in the hub"
 			if !c.InHub {
-				in = of + " in " + c.Cluster
+				here = everywhere + " in " + c.Cluster
 			}
 			perTarget, perFleet := remotes.DeleteLimits(c.Module, kind, nil)
 			switch {
 			case !note:
-				deletes[in] += c.Count
-				deletes[of] += c.Count
-			case deletes[in] > perTarget:
+				deletes[here] += c.Count
+				deletes[everywhere] += c.Count
+			case deletes[here] > perTarget:
 				c.Note = fmt.Sprintf("would be held after %d", perTarget)
-			case deletes[of] > perFleet:
+			case deletes[everywhere] > perFleet:
 				c.Note = fmt.Sprintf("would be held after %d in all clusters", perFleet)
 			}
 		}

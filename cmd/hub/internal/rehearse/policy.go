@@ -7,17 +7,19 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
-	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 )
@@ -31,16 +33,41 @@ const (
 	heldTries = 3
 )
 
+// held returns nil if the account of an app may not write; that of the hub may not read the Secrets of the hub, either.
+func (r *rehearsal) held(ctx context.Context, a *app) error {
+	if r.Trust {
+		return nil
+	}
+	if a != r.hubParts {
+		return Held(ctx, a.remote, a.desired.Endpoint.Server)
+	}
+	secrets := access.Right{Namespace: r.Hub.CredentialsNamespace, Resource: "secrets"}
+	read, list := secrets, secrets
+	read.Verb, list.Verb = "get", "list"
+	allowed, err := allowed(ctx, r.hub, read, list)
+	if err != nil {
+		return err
+	}
+	for _, right := range allowed {
+		return fmt.Errorf("this account may %s the Secrets of the hub in %s, so only the rehearsal's own word keeps it from writing: "+
+			"run it as the Job of install --rehearsal, or say --trust-observe", right.Verb, right.Namespace)
+	}
+	if err := Held(ctx, a.hub, strings.TrimSuffix(r.Hub.Config.Host, "/")); err != nil {
+		return fmt.Errorf("in the hub's cluster: %w", err)
+	}
+	return nil
+}
+
 // Held returns nil if the API server refuses an empty patch of the account itself, which would change nothing, but for a dry run.
 func Held(ctx context.Context, by http.RoundTripper, server string) error {
 	ctx, cancel := context.WithTimeout(ctx, heldTimeout)
 	defer cancel()
-	clients, err := kubernetes.NewForConfigAndClient(&rest.Config{Host: server, QPS: -1}, &http.Client{Transport: by})
+	in, err := access.New("the cluster", &rest.Config{Host: server, Transport: by})
 	if err != nil {
 		return err
 	}
-	self, err := clients.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
-	if err != nil {
+	var self authenticationv1.SelfSubjectReview
+	if err := in.Create(ctx, &self); err != nil {
 		return fmt.Errorf("ask who the account of rehearsals is: %w", plain(err))
 	}
 	name, isAccount := strings.CutPrefix(self.Status.UserInfo.Username, "system:serviceaccount:")
@@ -48,18 +75,23 @@ func Held(ctx context.Context, by http.RoundTripper, server string) error {
 	if !isAccount || !found {
 		return fmt.Errorf("%w: the credentials are of no ServiceAccount", ErrNotHeld)
 	}
-	patch := func(dryRun ...string) error {
-		_, err := clients.CoreV1().ServiceAccounts(namespace).Patch(ctx, name, types.MergePatchType, []byte("{}"), metav1.PatchOptions{DryRun: dryRun})
-		return err
+	patch := func(options ...client.PatchOption) error {
+		account := &corev1.ServiceAccount{}
+		account.Namespace, account.Name = namespace, name
+		return in.Patch(ctx, account, client.RawPatch(types.MergePatchType, []byte("{}")), options...)
 	}
-	if err := patch(metav1.DryRunAll); err != nil {
+	if err := patch(client.DryRunAll); err != nil {
 		if isRefused(err) {
 			return fmt.Errorf("%w, as far as can be seen: a dry run of a patch of the own account is refused, too", ErrNotHeld)
 		}
 		return fmt.Errorf("dry-run a patch of the own account: %w", plain(err))
 	}
-	if err := holesIn(ctx, clients); err != nil {
+	holes, err := allowed(ctx, in, unlimited()...)
+	if err != nil {
 		return err
+	}
+	if len(holes) > 0 {
+		return fmt.Errorf("%w for all that the account may do: it may %s", ErrNotHeld, access.Names(holes))
 	}
 	for range heldTries {
 		utilnet.CloseIdleConnectionsFor(by)
@@ -82,58 +114,23 @@ func plain(err error) error {
 	return err
 }
 
-// holesIn returns an error if the account may do what no policy limits: impersonate, or change the policies.
-func holesIn(ctx context.Context, clients kubernetes.Interface) error {
-	of := func(verb, group, resource string) access.Right {
-		return access.Right{Verb: verb, Group: group, Resource: resource}
+// unlimited is what no policy limits: to impersonate, and to change the policies.
+func unlimited() []access.Right {
+	rule := func(group string, resources []string, verbs ...string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs}
 	}
-	const asOther, admission = "impersonate", "admissionregistration.k8s.io"
-	all := []access.Right{
-		of(asOther, "", "users"), of(asOther, "", "groups"), of(asOther, "", "serviceaccounts"),
-		of(asOther, authenticationv1.GroupName, "uids"), of(asOther, authenticationv1.GroupName, "userextras"),
-	}
-	for _, verb := range []string{"update", "patch", "delete", "deletecollection"} {
-		all = append(all, of(verb, admission, "validatingadmissionpolicies"), of(verb, admission, "validatingadmissionpolicybindings"))
-	}
-	for _, one := range all {
-		allowed, err := may(ctx, clients, one)
-		if err != nil {
-			return err
-		}
-		if allowed {
-			return fmt.Errorf("%w for all that the account may do: it may %s %s", ErrNotHeld, one.Verb, one.Resource)
-		}
-	}
-	return nil
+	return access.RightsOf([]rbacv1.PolicyRule{
+		rule("", []string{"users", "groups", "serviceaccounts"}, "impersonate"),
+		rule(authenticationv1.GroupName, []string{"uids", "userextras"}, "impersonate"),
+		rule(admissionv1.GroupName, []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings"}, "update", "patch", "delete", "deletecollection"),
+	})
 }
 
-func may(ctx context.Context, clients kubernetes.Interface, what access.Right) (bool, error) {
-	review := &authorizationv1.SelfSubjectAccessReview{Spec: what.Review()}
-	answer, err := clients.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+// allowed returns which of the permissions the account has.
+func allowed(ctx context.Context, in *access.Cluster, rights ...access.Right) ([]access.Right, error) {
+	lacks, err := in.Lacks(ctx, rights)
 	if err != nil {
-		return false, fmt.Errorf("ask for the permissions of the account of rehearsals: %w", plain(err))
+		return nil, fmt.Errorf("ask for the permissions of the account of rehearsals: %w", plain(err))
 	}
-	return answer.Status.Allowed, nil
-}
-
-// holdHub returns nil if the account of the rehearsal may neither read the Secrets of the hub nor write there.
-func (r *rehearsal) holdHub(ctx context.Context) error {
-	clients, err := kubernetes.NewForConfig(r.Hub.Config)
-	if err != nil {
-		return err
-	}
-	for _, verb := range []string{"get", "list"} {
-		allowed, err := may(ctx, clients, access.Right{Namespace: r.Hub.CredentialsNamespace, Verb: verb, Resource: "secrets"})
-		if err != nil {
-			return err
-		}
-		if allowed {
-			return fmt.Errorf("this account may %s the Secrets of the hub in %s, so only the rehearsal's own word keeps it from writing: "+
-				"run it as the Job of install --rehearsal, or say --trust-observe", verb, r.Hub.CredentialsNamespace)
-		}
-	}
-	if err := Held(ctx, r.live, strings.TrimSuffix(r.Hub.Config.Host, "/")); err != nil {
-		return fmt.Errorf("in the hub's cluster: %w", err)
-	}
-	return nil
+	return slices.DeleteFunc(rights, func(one access.Right) bool { return slices.Contains(lacks, one) }), nil
 }

@@ -5,14 +5,13 @@ package rehearse
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"path"
 	"strings"
-	"sync"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -22,65 +21,41 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// recorder has what one app has asked of one API server: of its remote, or of the hub. Hub parts are the app without a name.
+// recorder is the transport of one of the clients of an app, to the hub or to the remote.
 type recorder struct {
-	cluster string
-	inHub   bool
-	live    http.RoundTripper // reads at the end, when the clients of the app have ended
-
-	mu       sync.Mutex // protects the fields; not held for requests
-	objects  map[key]*object
-	made     map[string]bool   // objects of which only a dry run knows, and their namespaces, as described
-	uids     map[string]string // of these objects, with their names
-	findings map[Finding]bool
-	writes   int
-	latest   time.Time // when a write came that was not a repetition
-}
-
-func newRecorder(cluster string, inHub bool, live http.RoundTripper) *recorder {
-	return &recorder{
-		cluster: cluster, inHub: inHub, live: live, objects: map[key]*object{}, made: map[string]bool{}, uids: map[string]string{}, findings: map[Finding]bool{},
-	}
-}
-
-// over returns the transport of one of the clients of the app.
-func (rec *recorder) over(next http.RoundTripper) http.RoundTripper { return &recording{rec, next} }
-
-type recording struct {
-	*recorder
-	next http.RoundTripper
+	*app
+	inHub bool
+	next  http.RoundTripper
 }
 
 // RoundTrip makes each write a dry run. Events are no part of what a hub wants, and there is one for each try.
-func (w *recording) RoundTrip(r *http.Request) (*http.Response, error) {
+func (w *recorder) RoundTrip(r *http.Request) (*http.Response, error) {
 	info := requestinfo.Of(r.URL.Path)
-	module := registry.ModuleOf(r.Context())
+	isTest := r.URL.Query().Get("dryRun") == metav1.DryRunAll
 	dry, err := observe.AsDryRun(r)
 	if err == nil && info.Subresource == "token" {
 		err = fmt.Errorf("%s %s: a token is issued in a dry run, too: %w", r.Method, info, observe.ErrObserved)
 	}
 	if err != nil {
-		w.note(Finding{Module: module, Class: Refused, Object: info.Target(), Detail: r.Method + " cannot be a dry run"})
-		closeBody(r)
+		if r.Body != nil {
+			r.Body.Close()
+		}
+		w.note(Finding{Module: registry.ModuleOf(r.Context()), Class: Refused, Object: info.Target(), Detail: r.Method + " cannot be a dry run"})
 		return nil, err
 	}
-	if isTest := r.URL.Query().Get("dryRun") == metav1.DryRunAll; dry == r || info.IsReview() || isTest || info.Resource == "events" {
-		response, err := w.next.RoundTrip(dry)
-		if err == nil && response.StatusCode == http.StatusNotFound {
-			w.missing(info, module)
-		}
-		return response, err
+	if dry != r && !isTest && !info.IsReview() && info.Resource != "events" {
+		return w.write(dry, info)
 	}
-	return w.write(dry, info)
+	response, err := w.next.RoundTrip(dry)
+	if err == nil && response.StatusCode == http.StatusNotFound {
+		w.isMissing(registry.ModuleOf(r.Context()), info)
+	}
+	return response, err
 }
 
 // write sends a dry run, between two looks at what is known of its object.
-func (w *recording) write(r *http.Request, info requestinfo.Info) (*http.Response, error) {
-	sent, err := takeBody(r)
-	if err != nil {
-		return nil, err
-	}
-	one, err := writeOf(r, info, sent)
+func (w *recorder) write(r *http.Request, info requestinfo.Info) (*http.Response, error) {
+	one, err := w.writeOf(r, info)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +64,7 @@ func (w *recording) write(r *http.Request, info requestinfo.Info) (*http.Respons
 		if err != nil {
 			return nil, err
 		}
-		one.before, _ = found.object()
+		one.before = found.object()
 		if one.blind = found.status == http.StatusForbidden; one.blind {
 			w.note(one.finding(Errors, "the account may not read it, so the difference is not known"))
 		}
@@ -105,8 +80,29 @@ func (w *recording) write(r *http.Request, info requestinfo.Info) (*http.Respons
 		}
 		return nil, err
 	}
-	w.answered(one, got)
+	w.answered(one, got, w.refusal(one, got))
 	return got.response(r), nil
+}
+
+func (w *recorder) note(f Finding) {
+	f.InHub = w.inHub
+	w.find(f)
+}
+
+// isMissing notes that an object was not found which a dry run has made, or whose namespace one has made.
+func (w *recorder) isMissing(module string, info requestinfo.Info) bool {
+	of := info
+	of.Subresource = ""
+	for _, on := range []string{of.Target(), requestinfo.Info{Resource: "namespaces", Name: info.Namespace}.Target()} {
+		w.mu.Lock()
+		isMade := w.made[place{w.inHub, on}]
+		w.mu.Unlock()
+		if isMade {
+			w.note(Finding{Module: module, Class: StopsHere, Object: info.Target(), Detail: "depends on " + on + ", which was not made"})
+			return true
+		}
+	}
+	return false
 }
 
 // look reads an object as the sender of the header: in the hub, credentials are no part of the transport. A module that has a cache may
@@ -138,6 +134,13 @@ func look(ctx context.Context, by http.RoundTripper, at url.URL, header http.Hea
 	return got, err
 }
 
+// answer is a response that can be given again.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
 // maxBody is larger than any object, and than the answer of most deletes of collections.
 const maxBody = 16 << 20
 
@@ -154,60 +157,26 @@ func ask(by http.RoundTripper, r *http.Request) (answer, error) {
 	return answer{status: response.StatusCode, header: response.Header, body: got}, nil
 }
 
-// maxFindings of an app about an API server are enough to see what is wrong.
-const maxFindings = 1000
-
-func (rec *recorder) note(f Finding) {
-	f.Cluster, f.InHub = rec.cluster, rec.inHub
-	rec.mu.Lock()
-	defer rec.mu.Unlock()
-	if len(rec.findings) < maxFindings {
-		rec.findings[f] = true
-	}
-}
-
-// missing notes that an object was not found which a dry run has made, or whose namespace one has made.
-func (rec *recorder) missing(info requestinfo.Info, module string) (explained bool) {
-	of := info
-	of.Subresource = ""
-	for _, on := range []string{of.Target(), requestinfo.Info{Resource: "namespaces", Name: info.Namespace}.Target()} {
-		rec.mu.Lock()
-		isMade := rec.made[on]
-		rec.mu.Unlock()
-		if isMade {
-			rec.note(Finding{Module: module, Class: StopsHere, Object: info.Target(), Detail: "depends on " + on + ", which was not made"})
-			return true
-		}
-	}
-	return false
-}
-
-func takeBody(r *http.Request) ([]byte, error) {
-	if r.Body == nil {
-		return nil, nil
-	}
-	sent, err := io.ReadAll(r.Body)
-	closeBody(r)
-	r.Body = io.NopCloser(bytes.NewReader(sent))
-	return sent, err
-}
-
-func closeBody(r *http.Request) {
-	if r.Body != nil {
-		r.Body.Close()
-	}
-}
-
-// answer is a response that can be given again.
-type answer struct {
-	status int
-	header http.Header
-	body   []byte
-}
-
 func (a answer) response(r *http.Request) *http.Response {
 	return &http.Response{
 		Status: fmt.Sprintf("%d %s", a.status, http.StatusText(a.status)), StatusCode: a.status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: a.header.Clone(), Body: io.NopCloser(bytes.NewReader(a.body)), ContentLength: int64(len(a.body)), Request: r,
 	}
+}
+
+// object is without content for a Status, and for what is no object.
+func (a answer) object() (o unstructured.Unstructured) {
+	if a.status >= http.StatusMultipleChoices || json.Unmarshal(a.body, &o.Object) != nil || o.GetKind() == "Status" {
+		return unstructured.Unstructured{}
+	}
+	return o
+}
+
+func (a answer) names() (names []string) {
+	var list metav1.PartialObjectMetadataList
+	_ = json.Unmarshal(a.body, &list) // It may be a Status, of no objects.
+	for _, one := range list.Items {
+		names = append(names, strings.TrimPrefix(one.Namespace+"/"+one.Name, "/"))
+	}
+	return names
 }

@@ -6,8 +6,11 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 )
@@ -64,8 +67,8 @@ type Change struct {
 	Cluster string  `json:"cluster,omitempty"`
 	InHub   bool    `json:"inHub,omitempty"`
 	Module  string  `json:"module"`
-	Action  Action  `json:"action"`
 	Object  string  `json:"object"`
+	Action  Action  `json:"action"`
 	Fields  []Field `json:"fields,omitempty"`
 	// Names are objects of a collection, up to 20 of them, and Count is how many there are.
 	Names []string `json:"names,omitempty"`
@@ -73,7 +76,7 @@ type Change struct {
 	// Note says what would stop it.
 	Note string `json:"note,omitempty"`
 
-	of *object
+	of *write
 }
 
 // Field is a changed field.
@@ -128,30 +131,26 @@ func (r *Report) Verdict() Verdict {
 // maxReport bounds the bytes of changes and of findings, each.
 const maxReport = 4 << 20
 
-// sort makes the report one that is the same when it is repeated, and bounds it.
-func (r *Report) sort() {
-	slices.SortFunc(r.Changes, func(a, b Change) int {
-		return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Module, b.Module), cmp.Compare(a.Object, b.Object),
-			cmp.Compare(a.Action, b.Action), cmp.Compare(text(a.Fields), text(b.Fields)))
-	})
-	slices.SortFunc(r.Findings, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Module, b.Module), cmp.Compare(a.Class, b.Class),
-			cmp.Compare(a.Object, b.Object), cmp.Compare(a.Detail, b.Detail))
-	})
-	changes, findings := fitting(r.Changes), fitting(r.Findings)
-	r.Omitted = len(r.Changes) - changes + len(r.Findings) - findings
-	r.Changes, r.Findings = r.Changes[:changes], r.Findings[:findings]
+// bound sorts the report, so that it is the same when it is repeated.
+func (r *Report) bound() {
+	changes, findings := len(r.Changes), len(r.Findings)
+	r.Changes, r.Findings = bounded(r.Changes), bounded(r.Findings)
+	r.Omitted = changes - len(r.Changes) + findings - len(r.Findings)
 }
 
-// fitting returns how many of them have no more than maxReport bytes.
-func fitting[T any](all []T) int {
-	size := 0
-	for i, one := range all {
-		if size += len(text(one)); size > maxReport {
-			return i
-		}
+// bounded returns the first of them, by their JSON, that have no more than maxReport bytes.
+func bounded[T any](all []T) []T {
+	byText, size, kept := map[string]T{}, 0, []T{}
+	for _, one := range all {
+		byText[text(one)] = one
 	}
-	return len(all)
+	for _, key := range slices.Sorted(maps.Keys(byText)) {
+		if size += len(key); size > maxReport {
+			break
+		}
+		kept = append(kept, byText[key])
+	}
+	return kept
 }
 
 // Print writes the report for people.
@@ -160,9 +159,9 @@ func (r *Report) Print(w io.Writer) error {
 	fmt.Fprintf(&b, "version %s (%s), configuration %s\n%s rehearsed\n", r.Version, r.Digest, r.Configuration, output.Count(len(r.Clusters), "Cluster"))
 	for i, c := range r.Changes {
 		if i == 0 || c.Cluster != r.Changes[i-1].Cluster {
-			fmt.Fprintf(&b, "\n%s\n", app(c.Cluster))
+			fmt.Fprintf(&b, "\n%s\n", cmp.Or(c.Cluster, hubParts))
 		}
-		fmt.Fprintf(&b, "  %s: would %s %s", c.Module, c.Action, place(c.Object, c.InHub))
+		fmt.Fprintf(&b, "  %s: would %s %s", c.Module, c.Action, place{c.InHub, c.Object})
 		if c.Count > 1 {
 			fmt.Fprintf(&b, ", %d objects", c.Count)
 		}
@@ -181,7 +180,7 @@ func (r *Report) Print(w io.Writer) error {
 		if i == 0 {
 			b.WriteString("\nwhat could not be told, or was left out:\n")
 		}
-		fmt.Fprintf(&b, "  %s: %s: %s\n", strings.TrimSuffix(app(f.Cluster)+", "+f.Module, ", "), place(string(f.Class)+" "+f.Object, f.InHub), f.Detail)
+		fmt.Fprintf(&b, "  %s\n", f)
 	}
 	for i, one := range r.Load {
 		if i == 0 {
@@ -194,13 +193,13 @@ func (r *Report) Print(w io.Writer) error {
 	return err
 }
 
-func app(cluster string) string { return cmp.Or(cluster, "the hub parts") }
+const hubParts = "the hub parts"
 
-func place(what string, inHub bool) string {
-	if what = strings.TrimSpace(what); inHub {
-		what += " in the hub"
-	}
-	return what
+// String is a line of the report.
+func (f Finding) String() string {
+	of := strings.TrimSuffix(cmp.Or(f.Cluster, hubParts)+", "+f.Module, ", ")
+	about := strings.TrimSpace(string(f.Class) + " " + f.Object)
+	return fmt.Sprintf("%s: %s: %s", of, place{f.InHub, about}, f.Detail)
 }
 
 func (r *Report) summary() string {
@@ -208,13 +207,13 @@ func (r *Report) summary() string {
 	case Agrees:
 		return "It agrees with the fleet: nothing would change."
 	case Differs:
-		clusters, hub := map[string]bool{}, ""
+		clusters, hub := sets.New[string](), ""
 		for _, c := range r.Changes {
-			if clusters[c.Cluster] = true; c.Cluster == "" {
-				hub = " and by hub parts"
-			}
+			clusters.Insert(c.Cluster)
 		}
-		delete(clusters, "")
+		if clusters.Has("") {
+			clusters, hub = clusters.Delete(""), " and by hub parts"
+		}
 		return fmt.Sprintf("It differs: %s, by %d of %s%s.", output.Count(len(r.Changes)+r.Omitted, "change"), len(clusters), output.Count(len(r.Clusters), "app"), hub)
 	case Unheld:
 		return "It was not rehearsed everywhere: where the policy is not in force, the rehearsal would rely on its own word."

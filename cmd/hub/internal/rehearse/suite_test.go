@@ -40,6 +40,7 @@ var must, eventually = testkit.Must, testkit.Eventually
 func options(config *rest.Config, modules ...registry.Module) rehearse.Options {
 	o := rehearse.Options{
 		Hub: process.Options{Config: config, Modules: modules}, Trust: true, For: 10 * time.Minute, Quiet: time.Second,
+		Progress: func(string, ...any) {},
 	}
 	o.Hub.Registry.Policy.AllowCIDRs = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	return o
