@@ -44,7 +44,7 @@ func newAppHost(o Options) (*app.Common, context.CancelFunc) {
 		Journal: app.NewJournal(o.Journal), Limits: app.Limits(o.Limits.withDefaults()),
 	}
 	if o.Rehearsal != nil {
-		h.Queues, h.HubMiddleware = contain.NewCountedQueues(), o.Rehearsal.wrap
+		h.Queues, h.HubMiddleware = contain.NewCountedQueues(), o.Rehearsal.Hub
 	}
 	if o.Gate != nil {
 		h.Writes = transport.NewWrites()

@@ -62,10 +62,3 @@ var ErrDryOnly = transport.ErrDryOnly
 // DryOnly returns a transport that refuses, with ErrDryOnly, what is no read, dry run or review of access. That the body of a delete
 // agrees with its query is its sender's duty.
 func DryOnly(next http.RoundTripper) http.RoundTripper { return transport.DryOnly(next) }
-
-func (h *Rehearsal) wrap(of ClusterName, next http.RoundTripper) http.RoundTripper {
-	if h == nil {
-		return nil
-	}
-	return h.Hub(of, next)
-}

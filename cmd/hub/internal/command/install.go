@@ -191,7 +191,7 @@ func (f *installFlags) run(ctx context.Context, s *session) error {
 	switch {
 	case f.rehearsal:
 		s.terminal.Text("Next: %s register NAME --rehearsal --cluster-context CONTEXT, for each remote; then\n"+
-			"      kubectl -n %s create job --from=cronjob/%s rehearsal-1", s.program.name(), roles.RehearsalNamespace, roles.RehearsalAccount)
+			"      kubectl -n %s create job --from=cronjob/%s rehearsal-1", s.program.name(), hubv1.RehearsalNamespace, roles.RehearsalAccount)
 	case f.wait:
 		return f.await(ctx, s, to)
 	}

@@ -15,7 +15,6 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 )
 
 // Deregistration undoes a registration. Place.Remote may be nil.
@@ -51,7 +50,7 @@ func (d *Deregistration) Prepare(ctx context.Context) error {
 	if d.record, err = d.recordOf(ctx, key, owner); err != nil {
 		return err
 	}
-	rehearsal := client.ObjectKey{Namespace: roles.RehearsalNamespace, Name: d.Name}
+	rehearsal := client.ObjectKey{Namespace: hubv1.RehearsalNamespace, Name: d.Name}
 	if d.rehearsal, err = d.recordOf(ctx, rehearsal, rehearsalOf(owner)); err != nil && !apierrors.IsForbidden(err) {
 		return err
 	}

@@ -19,7 +19,6 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
@@ -102,7 +101,7 @@ func accountIn(secret *corev1.Secret) (Account, bool) {
 	_, renews := secret.Annotations[hubv1.AnnotationRenewToken]
 	return Account{
 		Namespace: namespace, Name: name, Owner: secret.Annotations[annotationOwner], Renews: renews, Aggregates: true,
-		Rehearses: secret.Namespace == roles.RehearsalNamespace,
+		Rehearses: secret.Namespace == hubv1.RehearsalNamespace,
 	}, ok
 }
 

@@ -48,7 +48,7 @@ func (r *Registration) prepareRehearsal(ctx context.Context) error {
 	} else {
 		r.Terminal.Warn("the hub cannot renew the token: it has no account in the remote that register made; run this again before the token ends")
 	}
-	r.Namespace, r.Account.Name, r.Account.Rehearses = roles.RehearsalNamespace, rehearsing(r.Account.Name), true
+	r.Namespace, r.Account.Name, r.Account.Rehearses = hubv1.RehearsalNamespace, rehearsing(r.Account.Name), true
 	r.Account.Owner = rehearsalOf(r.Account.Owner)
 	return nil
 }

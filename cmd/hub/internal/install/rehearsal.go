@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 	"github.com/clusterfx/clusterfx/registry/rbac"
 )
@@ -25,7 +26,7 @@ func Rehearsal(o Options, unlimited []string) ([]*unstructured.Unstructured, err
 	if err != nil {
 		return nil, err
 	}
-	meta := labelled(roles.RehearsalNamespace, roles.RehearsalAccount)
+	meta := labelled(hubv1.RehearsalNamespace, roles.RehearsalAccount)
 	account, hub := roles.Account(meta.Namespace, meta.Name), roles.Account(o.Namespace, roles.HubRole)
 	secrets := func(verbs ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: verbs}

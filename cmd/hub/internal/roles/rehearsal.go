@@ -12,14 +12,9 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 )
 
-// RehearsalNamespace has the Secrets of rehearsals and their Job, and nothing of the hub.
-const RehearsalNamespace = hubv1.RehearsalNamespace
-
-// RehearsalAccount is the ServiceAccount of the Job.
+// RehearsalAccount is the ServiceAccount of the Job, in hubv1.RehearsalNamespace, which has nothing of the hub.
 const RehearsalAccount = "clusterfx-rehearsal"
 
 // mayOnlyDryRun admits reviews, which change nothing. Kubernetes issues a token in a dry run, too.
@@ -62,56 +57,42 @@ func DryRunOnly(meta metav1.ObjectMeta, rules []rbacv1.PolicyRule, own ...rbacv1
 func Rehearsing(rules []rbacv1.PolicyRule, unlimited []string) ([]rbacv1.PolicyRule, error) {
 	var all []rbacv1.PolicyRule
 	for _, rule := range rules {
-		if len(rule.NonResourceURLs) > 0 {
-			if slices.Contains(rule.Verbs, "get") || slices.Contains(rule.Verbs, "*") {
-				all = append(all, rbacv1.PolicyRule{NonResourceURLs: rule.NonResourceURLs, Verbs: []string{"get"}})
-			}
-			continue
+		if len(rule.NonResourceURLs) > 0 && slices.Contains(verbsOf(rule.Verbs, true), "get") {
+			all = append(all, rbacv1.PolicyRule{NonResourceURLs: rule.NonResourceURLs, Verbs: []string{"get"}})
 		}
 		for _, group := range rule.APIGroups {
-			one := rbacv1.PolicyRule{APIGroups: []string{group}, ResourceNames: rule.ResourceNames}
-			one.Resources = limitable(rule.Resources)
-			one.Verbs = verbsOf(rule.Verbs, slices.Contains(unlimited, group))
-			switch {
-			case group == "*", group == "" && slices.ContainsFunc(rule.Resources, func(r string) bool { return strings.HasPrefix(r, "*") }):
+			if group == "*" || group == "" && slices.ContainsFunc(rule.Resources, func(r string) bool { return strings.HasPrefix(r, "*") }) {
 				return nil, fmt.Errorf("a module needs %v of the group %q, and a policy cannot limit all of that to dry runs: have it name "+
 					"groups and resources", rule.Resources, group)
-			case group == admissionv1.GroupName, len(one.Resources) == 0, len(one.Verbs) == 0:
-				continue
 			}
-			all = append(all, one)
+			one := rbacv1.PolicyRule{
+				APIGroups: []string{group}, Resources: slices.DeleteFunc(slices.Clone(rule.Resources), leadsPast), ResourceNames: rule.ResourceNames,
+				Verbs: verbsOf(rule.Verbs, slices.Contains(unlimited, group)),
+			}
+			if group != admissionv1.GroupName && len(one.Resources) > 0 && len(one.Verbs) > 0 {
+				all = append(all, one)
+			}
 		}
 	}
 	return merged(all), nil
 }
 
-// limitable leaves out what leads past the API server: nodes/proxy opens the kubelet.
-func limitable(resources []string) []string {
-	var all []string
-	for _, r := range resources {
-		switch _, sub, _ := strings.Cut(r, "/"); sub {
-		case "proxy", "exec", "attach", "portforward", "token":
-		default:
-			all = append(all, r)
-		}
-	}
-	return all
+// leadsPast reports a resource that leads past the API server: nodes/proxy opens the kubelet.
+func leadsPast(resource string) bool {
+	_, sub, _ := strings.Cut(resource, "/")
+	return slices.Contains([]string{"proxy", "exec", "attach", "portforward", "token"}, sub)
 }
 
 func verbsOf(verbs []string, onlyReads bool) []string {
-	reads := []string{"get", "list", "watch"}
-	writes := []string{"create", "update", "patch", "delete", "deletecollection", "bind", "escalate"}
-	var all []string
-	for _, verb := range append(reads, writes...) {
-		if slices.Contains(verbs, verb) || slices.Contains(verbs, "*") && verb != "bind" && verb != "escalate" {
-			all = append(all, verb)
-		}
+	all := []string{"get", "list", "watch"}
+	if !onlyReads {
+		all = append(all, "create", "update", "patch", "delete", "deletecollection", "bind", "escalate")
 	}
-	if onlyReads {
-		return slices.DeleteFunc(all, func(verb string) bool { return slices.Contains(writes, verb) })
-	}
-	if len(all) > 0 && !slices.Contains(all, "get") {
-		all = append([]string{"get"}, all...)
+	all = slices.DeleteFunc(all, func(verb string) bool {
+		return !slices.Contains(verbs, verb) && (!slices.Contains(verbs, "*") || verb == "bind" || verb == "escalate")
+	})
+	if !onlyReads && len(all) > 0 && all[0] != "get" {
+		all = slices.Insert(all, 0, "get")
 	}
 	return all
 }
