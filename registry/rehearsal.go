@@ -35,6 +35,10 @@ func (r *Registry) Rounds(name ClusterName) Rounds {
 // says that something has changed.
 func (r *Registry) Repeat(name ClusterName) { r.remotes.Apps.Queues.Repeat(string(name)) }
 
+// Measure has the metrics say how much memory the objects in the cache of a remote's app take up now, or in those of hub parts with the
+// empty name. Otherwise they say it of a sample, and at times.
+func (r *Registry) Measure(name ClusterName) { r.remotes.Apps.Metrics.Measure(string(name)) }
+
 // ModuleOf returns the name of the module on whose behalf a write is sent, for Middleware; empty for the hub itself.
 func ModuleOf(ctx context.Context) string {
 	if g := contain.GuardOf(ctx); g != nil {

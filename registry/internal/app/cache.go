@@ -28,7 +28,7 @@ func (l *Life) NewCache(config *rest.Config, o ctrlcache.Options) (ctrlcache.Cac
 		return nil, err
 	}
 	l.cache.Store(c)
-	l.Metrics.FollowCache(l.ctx, string(l.Name), func(held func(kind string, objects, bytes int64), stale func(kind string)) {
+	l.Metrics.FollowCache(l.ctx, string(l.Name), c.Measure, func(held func(kind string, objects, bytes int64), stale func(kind string)) {
 		for kind, t := range c.Held() {
 			held(kind, t.Objects, t.Bytes)
 		}

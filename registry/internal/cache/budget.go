@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -153,7 +154,7 @@ func (b *budget) remeasure() error {
 	if !b.exceeds(Amount{}) {
 		return nil // another goroutine has measured meanwhile
 	}
-	sum, most := b.measure(), b.options.Limits
+	sum, most := b.measure(sampleStored), b.options.Limits
 	b.mu.Lock()
 	b.sum = sum
 	b.above = Amount{max(most.MaxObjects, sum.Objects+most.MaxObjects/100), max(most.MaxBytes, sum.Bytes+most.MaxBytes/100)}
@@ -189,12 +190,19 @@ type Amount struct{ Objects, Bytes int64 }
 
 func (t Amount) plus(u Amount) Amount { return Amount{t.Objects + u.Objects, t.Bytes + u.Bytes} }
 
-func (b *budget) measure() Amount {
+func (b *budget) measure(sample int) Amount {
 	var sum Amount
 	for _, s := range b.inUse() {
-		sum = sum.plus(s.measure())
+		sum = sum.plus(s.measure(sample))
 	}
 	return sum
+}
+
+// Measure has the next Held be about each object of now.
+func (b *budget) Measure() {
+	b.measuring.Lock()
+	defer b.measuring.Unlock()
+	b.measure(math.MaxInt)
 }
 
 func (b *budget) inUse() []*Informer {
@@ -282,7 +290,7 @@ func (b *budget) refresh() {
 	b.findStuck(time.Now())
 	b.measuring.Lock()
 	defer b.measuring.Unlock()
-	if over := b.exceeded(b.measure()); over != nil {
+	if over := b.exceeded(b.measure(sampleStored)); over != nil {
 		b.options.Fail(over)
 	}
 }

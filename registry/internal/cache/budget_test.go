@@ -4,6 +4,7 @@ package cache
 
 import (
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 )
 
@@ -33,7 +35,7 @@ func TestBudget_MeasuresAgain(t *testing.T) {
 				b := newBudget(o)
 				defer close(b.ended)
 				informer := newInformer(b, &corev1.ConfigMap{})
-				informer.measure() // The next one for metrics is in half a minute.
+				informer.measure(sampleStored) // The next one for metrics is in half a minute.
 				b.spend(Amount{Objects: most + 1})
 				if failed {
 					t.Error("objects that are not stored end the app")
@@ -49,4 +51,19 @@ func TestBudget_MeasuresAgain(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A rehearsal measures each object, and not a sample, so that two of them say the same.
+func TestBudget_Measure(t *testing.T) {
+	t.Parallel()
+	b := newBudget(someOptions(t.Context(), scheme.Scheme, meter.NewLimiter(nil, 1<<20)))
+	defer close(b.ended)
+	informer, want := newInformer(b, &corev1.ConfigMap{}), int64(0)
+	for i := range 4 * sampleStored {
+		one := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: strconv.Itoa(i)}, Data: map[string]string{"text": strings.Repeat("x", i)}}
+		want += meter.Sizeof(one)
+		must(t, informer.GetStore().Add(one))
+	}
+	b.Measure()
+	testkit.Equal(t, b.Held(), map[string]Amount{"ConfigMap": {4 * sampleStored, want}}, "what is in memory")
 }

@@ -76,9 +76,12 @@ func (i *Informer) listing() bool {
 // sampleStored is the number of stored objects whose size a measurement estimates, unless the app is large.
 const sampleStored = 256
 
-func (i *Informer) measure() Amount {
+func (i *Informer) measure(sample int) Amount {
 	listing, stored := i.listing(), i.GetStore().List()
-	sum := Amount{Objects: int64(len(stored)), Bytes: i.sizeOfStored(stored)}
+	if i.budget.isLarge() {
+		sample = len(stored)
+	}
+	sum := Amount{Objects: int64(len(stored)), Bytes: sizeOfStored(stored, min(sample, len(stored)))}
 	i.notes.Lock()
 	defer i.notes.Unlock()
 	if listing {
@@ -88,11 +91,7 @@ func (i *Informer) measure() Amount {
 	return sum
 }
 
-func (i *Informer) sizeOfStored(all []any) int64 {
-	sample := len(all)
-	if !i.budget.isLarge() {
-		sample = min(sample, sampleStored)
-	}
+func sizeOfStored(all []any, sample int) int64 {
 	if sample == 0 {
 		return 0
 	}

@@ -35,6 +35,7 @@ type Figures func(held func(kind string, objects, bytes int64), stale func(kind 
 type cacheOf struct {
 	cluster string
 	figures Figures
+	measure func()
 }
 
 // NewMetrics registers the metrics, or returns those of an earlier registry of the process. With aggregate, all remotes
@@ -116,9 +117,19 @@ func (m *Metrics) Traffic(cluster string) *transport.Traffic {
 	return t
 }
 
-// FollowCache reports the content of the cache of an app until ctx ends.
-func (m *Metrics) FollowCache(ctx context.Context, cluster string, f Figures) {
-	followed := &cacheOf{cluster, f}
+// Measure has the next figures of the caches of a cluster be those of now.
+func (m *Metrics) Measure(cluster string) {
+	m.caches.Range(func(one, _ any) bool {
+		if c, _ := one.(*cacheOf); c.cluster == cluster {
+			c.measure()
+		}
+		return true
+	})
+}
+
+// FollowCache reports the content of the cache of an app until ctx ends. Figures are those of the last measurement.
+func (m *Metrics) FollowCache(ctx context.Context, cluster string, measure func(), f Figures) {
+	followed := &cacheOf{cluster, f, measure}
 	m.caches.Store(followed, nil)
 	context.AfterFunc(ctx, func() { m.caches.Delete(followed) })
 }

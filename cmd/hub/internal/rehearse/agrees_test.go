@@ -190,6 +190,9 @@ func (r *running) expectAgreement(t *testing.T) {
 	first := run(t, o)
 	testkit.Equal(t, first.Verdict(), rehearse.Agrees, "verdict")
 	testkit.Equal(t, first.Clusters, slices.Sorted(slices.Values(names)), "Clusters")
+	for _, name := range names {
+		testkit.Equal(t, first.Memory[name], 1, "MiB in memory of "+name)
+	}
 	var second *rehearse.Report
 	eventually(t, func() error { // Objects are counted at times, and not if a rehearsal ends before.
 		o.Against = testkit.File(t, "file", r.exposition(t))

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"slices"
 	"time"
@@ -60,7 +61,7 @@ func (r *rehearsal) counted(name, result string) map[part]float64 {
 	for _, family := range families {
 		for _, m := range family.GetMetric() {
 			if labels := labelsOf(m); family.GetName() == name && labels["result"] == result {
-				all[part{labels["cluster"], labels["module"]}] += m.GetCounter().GetValue()
+				all[part{labels["cluster"], labels["module"]}] += m.GetCounter().GetValue() + m.GetGauge().GetValue()
 			}
 		}
 	}
@@ -71,6 +72,15 @@ func labelsOf(m *dto.Metric) map[string]string {
 	all := map[string]string{}
 	for _, l := range m.GetLabel() {
 		all[l.GetName()] = l.GetValue()
+	}
+	return all
+}
+
+// memory is in MiB, rounded up, so that the report is the same when it is repeated.
+func (r *rehearsal) memory() map[string]int64 {
+	all := map[string]int64{}
+	for of, bytes := range r.counted("clusterfx_cache_bytes", "") {
+		all[cmp.Or(of.cluster, hubParts)] = int64(math.Ceil(bytes / (1 << 20)))
 	}
 	return all
 }

@@ -45,6 +45,8 @@ type Report struct {
 	Findings []Finding `json:"findings"`
 	// Omitted is how many changes and findings there are beyond the bounds of a report.
 	Omitted int `json:"omitted,omitempty"`
+	// Memory is what the objects in the caches of each Cluster's app take up at rest, in MiB.
+	Memory map[string]int64 `json:"memoryMiB"`
 	// Load is what the apps take, beside the running hub.
 	Load []Load `json:"load,omitempty"`
 }
@@ -156,7 +158,15 @@ func bounded[T any](all []T) []T {
 // Print writes the report for people.
 func (r *Report) Print(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "version %s (%s), configuration %s\n%s rehearsed\n", r.Version, r.Digest, r.Configuration, output.Count(len(r.Clusters), "Cluster"))
+	fmt.Fprintf(&b, "version %s (%s), configuration %s\n%s rehearsed", r.Version, r.Digest, r.Configuration, output.Count(len(r.Clusters), "Cluster"))
+	most := int64(0)
+	for _, name := range r.Clusters {
+		most = max(most, r.Memory[name])
+	}
+	if most > 0 {
+		fmt.Fprintf(&b, ", with at most %d MiB of objects each", most)
+	}
+	b.WriteByte('\n')
 	for i, c := range r.Changes {
 		if i == 0 || c.Cluster != r.Changes[i-1].Cluster {
 			fmt.Fprintf(&b, "\n%s\n", cmp.Or(c.Cluster, hubParts))

@@ -81,6 +81,7 @@ func (r *rehearsal) rehearse(ctx context.Context, a *app, remotes *registry.Regi
 		r.beginSecond(a)
 		remotes.Repeat(name)
 		if rests(quiet) {
+			remotes.Measure(name)
 			return
 		}
 	}
@@ -144,7 +145,7 @@ func (r *rehearsal) finish(ctx context.Context, remotes *registry.Registry, repo
 	changes := make([][]Change, len(all))
 	atOnce(all, func(i int) { changes[i] = all[i].effective(ctx) })
 	report.Changes = slices.Concat(changes...)
-	report.Load = r.load()
+	report.Memory, report.Load = r.memory(), r.load()
 	noteHolds(report.Changes, remotes)
 }
 
