@@ -41,7 +41,7 @@ type Chain struct {
 	// open.
 	Gate func() (term int64, err error)
 	// Writes counts mutating requests in flight, with a Gate; may be nil.
-	Writes      *WritesOf
+	Writes      WriteCounter
 	RateLimiter *rate.Limiter
 	UserAgent   string
 	Timeout     time.Duration  // of a request that is neither a list nor a stream

@@ -17,14 +17,11 @@ func mutates(r *http.Request) bool {
 // It counts until it was not sent or has a response. With another end, such as a lost connection, it may still take
 // effect, and counts until it would have timed out.
 func (c *Chain) write(r *http.Request, kind requestKind) (*http.Response, error) {
-	one, isSettled := c.Writes.begin(), false
-	defer func() {
-		if isSettled {
-			one.end()
-			return
-		}
-		one.endAfter(c.Timeout)
-	}()
+	isSettled := false
+	if c.Writes != nil {
+		end := c.Writes(c.Timeout)
+		defer func() { end(isSettled) }()
+	}
 	term, err := c.Gate()
 	if err != nil {
 		isSettled = true

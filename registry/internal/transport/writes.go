@@ -59,65 +59,49 @@ func (w *Writes) Await(ctx context.Context, name string) error {
 	return fmt.Errorf("wait for the writes to %s, of which %d are in flight: %w", name, f.writes, context.Cause(ctx))
 }
 
+// WriteCounter counts a write of one remote, which must be ended once. If its outcome is not settled, since it may have been sent and has
+// no response, it counts until the timeout is over. Nil counts nothing.
+type WriteCounter func(timeout time.Duration) (end func(isSettled bool))
+
 // Of returns what counts the writes of a remote. It may be kept, and holds nothing until a write begins.
-func (w *Writes) Of(name string) *WritesOf {
+func (w *Writes) Of(name string) WriteCounter {
 	if w == nil {
 		return nil
 	}
-	return &WritesOf{w, name}
-}
-
-// WritesOf counts the writes of one remote; nil counts nothing.
-type WritesOf struct {
-	in   *Writes
-	name string
-}
-
-// begin counts a write; end or endAfter of it must follow, once.
-func (w *WritesOf) begin() write {
-	if w == nil {
-		return write{}
+	return func(timeout time.Duration) func(bool) {
+		w.begin(name)
+		began := time.Now()
+		return func(isSettled bool) {
+			if left := timeout - time.Since(began); !isSettled && left > 0 {
+				time.AfterFunc(left, func() { w.end(name) })
+			} else {
+				w.end(name)
+			}
+		}
 	}
-	w.in.mu.Lock()
-	defer w.in.mu.Unlock()
-	f := w.in.flying[w.name]
+}
+
+func (w *Writes) begin(name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	f := w.flying[name]
 	if f == nil {
 		f = &flight{}
-		w.in.flying[w.name] = f
+		w.flying[name] = f
 	}
 	f.writes++
-	return write{w, time.Now()}
 }
 
-type write struct {
-	of    *WritesOf
-	began time.Time
-}
-
-// end says that the write has a response, or was not sent.
-func (w write) end() {
-	if w.of == nil {
-		return
-	}
-	in, name := w.of.in, w.of.name
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	f := in.flying[name]
+func (w *Writes) end(name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	f := w.flying[name]
 	f.writes--
 	if f.writes > 0 {
 		return
 	}
-	delete(in.flying, name)
+	delete(w.flying, name)
 	if f.none != nil {
 		close(f.none)
-	}
-}
-
-// endAfter says that the outcome is unknown, and the write times out so long after its beginning.
-func (w write) endAfter(timeout time.Duration) {
-	if left := timeout - time.Since(w.began); w.of == nil || left <= 0 {
-		w.end()
-	} else {
-		time.AfterFunc(left, w.end)
 	}
 }

@@ -40,10 +40,12 @@ func TestWrites_Await(t *testing.T) {
 		if took := awaits(t, w, "one"); took != 0 {
 			t.Errorf("without a write: took %s", took)
 		}
-		first, second, other := w.Of("one").begin(), w.Of("one").begin(), w.Of("other").begin()
-		time.AfterFunc(time.Second, second.end)
-		time.AfterFunc(2*time.Second, first.end)
-		time.AfterFunc(time.Hour, other.end)
+		for name, after := range map[string][]time.Duration{"one": {2 * time.Second, time.Second}, "other": {time.Hour}} {
+			for _, d := range after {
+				end := w.Of(name)(time.Minute)
+				time.AfterFunc(d, func() { end(true) })
+			}
+		}
 		if took := awaits(t, w, "one"); took != 2*time.Second {
 			t.Errorf("with two writes: took %s, want 2s", took)
 		}
@@ -66,9 +68,9 @@ func TestWrite_EndAfter(t *testing.T) {
 			time.Sleep(time.Hour) //nolint:forbidigo // The clock of the test.
 			w := NewWrites()
 			time.Sleep(time.Hour) //nolint:forbidigo // The clock of the test.
-			one := w.Of("one").begin()
+			end := w.Of("one")(timeout)
 			<-time.After(gaveUp)
-			one.endAfter(timeout)
+			end(false)
 			if took := awaits(t, w, "one"); took != want {
 				t.Errorf("given up after %s: took %s, want %s", gaveUp, took, want)
 			}
@@ -84,7 +86,8 @@ func TestWrites_AwaitEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		errTired := errors.New("tired")
 		w := NewWrites()
-		all := []write{w.Of("one").begin(), w.Of("one").begin(), w.Of("one").begin()}
+		one := w.Of("one")
+		all := []func(bool){one(time.Minute), one(time.Minute), one(time.Minute)}
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errTired)
 		defer cancel()
 		err := w.Await(ctx, "one")
@@ -99,8 +102,8 @@ func TestWrites_AwaitEnds(t *testing.T) {
 			waiting.Go(func() { awaits(t, w, "one") })
 		}
 		synctest.Wait()
-		for _, one := range all {
-			one.end()
+		for _, end := range all {
+			end(true)
 		}
 		waiting.Wait()
 		if err := w.Await(ctx, "one"); err != nil {
@@ -116,10 +119,10 @@ func TestWrites_EndAndContextAtOnce(t *testing.T) {
 	for range 100 {
 		synctest.Test(t, func(t *testing.T) {
 			w := NewWrites()
-			one := w.Of("one").begin()
+			end := w.Of("one")(time.Minute)
 			ctx, cancel := context.WithCancel(t.Context())
 			time.AfterFunc(time.Second, func() {
-				one.end()
+				end(true)
 				cancel()
 			})
 			if err := w.Await(ctx, "one"); err != nil {
@@ -133,12 +136,12 @@ func TestWrites_EndAndContextAtOnce(t *testing.T) {
 func TestWrites_Nil(t *testing.T) {
 	t.Parallel()
 	var w *Writes
-	one := w.Of("one").begin()
+	if w.Of("one") != nil {
+		t.Error("it counts")
+	}
 	if err := w.Await(t.Context(), "one"); err != nil {
 		t.Errorf("got error %v", err)
 	}
-	one.end()
-	one.endAfter(time.Hour)
 }
 
 // After a gate has closed and Await has returned, no write is under way, however many there were.
@@ -169,9 +172,9 @@ func TestWrites_Gate(t *testing.T) {
 }
 
 // writeUnless writes unless the gate is closed, and reports whether it is.
-func writeUnless(remote *WritesOf, closed *atomic.Bool, under *atomic.Int64) bool {
-	one := remote.begin()
-	defer one.end()
+func writeUnless(remote WriteCounter, closed *atomic.Bool, under *atomic.Int64) bool {
+	end := remote(time.Minute)
+	defer end(true)
 	if closed.Load() {
 		return true
 	}
