@@ -9,8 +9,8 @@ const (
 	repository = "https://github.com/clusterfx/clusterfx"
 	pages      = repository + "/blob/main/docs/"
 	CRD        = repository + "/config/crd"
-	// OwnHub is the page on hubs of one's own.
-	OwnHub = pages + "modules.md#a-hub-of-your-own"
+	// OwnHub says how to install a hub of one's own.
+	OwnHub = pages + "modules.md#install-it"
 )
 
 // InstallCRD is the advice for a hub's cluster without the CRD of Clusters.
