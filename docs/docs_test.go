@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// block is a block of Go in a page, with the file that the page names as its source.
-var block = regexp.MustCompile("(?s)(?:<!-- ([^ ]+) -->\n)?```go\n(.*?)```")
+// block is a block of Go, or of YAML of an example, in a page, with the file that the page names as its source.
+var block = regexp.MustCompile("(?s)(?:(?:<!-- ([^ ]+) -->\n)?```go|<!-- (examples/[^ ]+) -->\n```yaml)\n(.*?)```")
 
 // repository is the root of the repository.
 const repository = ".."
@@ -54,14 +54,11 @@ func isNotOurs(folder string) bool { return strings.HasPrefix(folder, ".") || fo
 func TestDocs_CodeIsCompiled(t *testing.T) {
 	t.Parallel()
 	for page, text := range pages(t) {
-		if !strings.HasPrefix(page, "docs/") {
-			continue // Other pages show shortened code.
-		}
 		for _, found := range block.FindAllStringSubmatch(text, -1) {
-			file, code := found[1], found[2]
+			file, code := found[1]+found[2], found[3]
 			source, err := os.ReadFile(filepath.Join(repository, filepath.FromSlash(file)))
 			switch {
-			case file == "" || filepath.Ext(file) != ".go":
+			case file == "":
 				t.Errorf("%s: block of code does not name its file:\n%s", page, code)
 			case err != nil:
 				t.Errorf("%s: %v", page, err)

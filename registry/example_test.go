@@ -37,24 +37,6 @@ func ExampleRegistry_WithClient() {
 	_ = countNodes
 }
 
-// A module is a few lines of ordinary controller-runtime code. It runs in the app of every
-// remote: Manager and Client are the remote's, HubClient is the client for the hub.
-func ExampleNewModule() {
-	setUp := func(p registry.Remote) error {
-		return registry.ControllerManagedBy(p.Manager).For(&corev1.Node{}).Complete(
-			reconcile.Func(func(ctx context.Context, r ctrl.Request) (ctrl.Result, error) {
-				p.Logger.Info("Saw a node", "name", r.Name)
-				return ctrl.Result{}, nil
-			}))
-	}
-	nodes := registry.NewModule("nodes", registry.ModuleOptions{
-		Description: "Logs the names of the nodes of every remote.",
-		Remote:      fx.Invoke(setUp),
-	})
-	fmt.Println(nodes.Name())
-	// Output: nodes
-}
-
 // The permissions of a module follow from its configuration: it reads Secrets in the namespace of the hub that the operator
 // names, and writes them in remotes.
 func ExampleRulesOf() {
