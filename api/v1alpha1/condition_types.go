@@ -237,7 +237,7 @@ const (
 	ReasonCacheSyncTimedOut = "CacheSyncTimedOut"
 
 	// ReasonModuleFailed, with False: a module failed or panicked while the app ran. The hub starts the app again after 1 s, 2 s
-	// and so on up to 2 min; its log has the error.
+	// and so on up to 2 min; its log has the error. Leave the module out with spec.modules until it is fixed.
 	ReasonModuleFailed = "ModuleFailed"
 
 	// ReasonOverBudget, with False: the app used more than a remote may use of the hub: set spec.namespaces, filter the cache of the

@@ -50,43 +50,48 @@ const (
 type SyncProblemReason string
 
 const (
-	// SyncPermissionMissing means that the hub lacks a permission in the hub or in the remote. The object is what it lacks. hub rbac
-	// prints the roles.
+	// SyncPermissionMissing means that the hub lacks a permission in the hub or in the remote. The object is what it lacks. Apply
+	// the roles that hub rbac --rules prints.
 	SyncPermissionMissing SyncProblemReason = "PermissionMissing"
 
-	// SyncKindMissing means that the hub or the remote does not serve the kind.
+	// SyncKindMissing means that the hub or the remote does not serve the kind. Install its definition there.
 	SyncKindMissing SyncProblemReason = "KindMissing"
 
-	// SyncVersionMissing means that the hub or the remote serves the kind in other versions only.
+	// SyncVersionMissing means that the hub or the remote serves the kind in other versions only. Install the version of the
+	// rule there.
 	SyncVersionMissing SyncProblemReason = "VersionMissing"
 
 	// SyncScopeDiffers means that the kind has namespaces in one of the clusters or in the rule, and not in the other.
+	// Install the same definition in both, and give the rule namespaces only for a kind that has them.
 	SyncScopeDiffers SyncProblemReason = "ScopeDiffers"
 
-	// SyncFieldNotDeclared means that the definition in the target lacks a field that originals have.
+	// SyncFieldNotDeclared means that the definition in the target lacks a field that originals have. Install that of the
+	// originals there.
 	SyncFieldNotDeclared SyncProblemReason = "FieldNotDeclared"
 
 	// SyncNamespaceMissing means that the target lacks a namespace. Create it, or use to.createNamespace.
 	SyncNamespaceMissing SyncProblemReason = "NamespaceMissing"
 
-	// SyncConflict means that something else has the name of a copy.
+	// SyncConflict means that an object of another owner has the name of a copy. It is not touched: delete or rename it, or use adopt.
 	SyncConflict SyncProblemReason = "Conflict"
 
 	// SyncRejected means that the target refuses a copy. The event of the original says why.
 	SyncRejected SyncProblemReason = "Rejected"
 
-	// SyncContended means that another writer keeps changing a copy.
+	// SyncContended means that another writer keeps changing a copy. Leave its fields to it with exclude.
 	SyncContended SyncProblemReason = "Contended"
 
-	// SyncHeld means that an edit of the rule gives up more copies than it may delete.
+	// SyncHeld means that an edit of the rule gives up more copies than it may delete. The condition Held has the
+	// annotation that allows it.
 	SyncHeld SyncProblemReason = "Held"
 
 	// SyncWaiting means that writes wait for the rate limit.
 	SyncWaiting SyncProblemReason = "Waiting"
 
-	// SyncOverLimit means that the remote has more originals than a rule may bring into the hub.
+	// SyncOverLimit means that the remote has more originals than a rule may bring into the hub: 1 000 objects and 10Mi, unless
+	// limits of the configuration of the module sync say otherwise.
 	SyncOverLimit SyncProblemReason = "OverLimit"
 
-	// SyncPatchFailed means that a patch does not fit an original.
+	// SyncPatchFailed means that a patch does not fit an original. The event of the original says why.
 	SyncPatchFailed SyncProblemReason = "PatchFailed"
 )

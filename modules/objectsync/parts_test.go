@@ -166,7 +166,7 @@ func TestWithRemains(t *testing.T) {
 	testkit.Equal(t, all[0].Rule+" "+all[hubv1.MaxRemains-1].Rule+" "+forgotten[0].Rule, "rule-1 last rule-0")
 }
 
-// What a reconcile reports is a problem of the rule, as docs/syncing.md lists them, until the object is in step.
+// What a reconcile reports is a problem of the rule, as docs/conditions.md lists them, until the object is in step.
 func TestEntry_Report(t *testing.T) {
 	t.Parallel()
 	for want, o := range map[hubv1.SyncProblemReason]syncer.Outcome{
