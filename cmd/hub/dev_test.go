@@ -183,7 +183,7 @@ func (l *life) expectRights() {
 	must(t, err)
 	remote := testkit.File(t, "kubeconfig", decoded)
 	kubectl(t, remote, "get", "nodes") // as the module inventory does
-	hub := "--as=system:serviceaccount:kube-system:clusterfx-hub"
+	hub := "--as=system:serviceaccount:clusterfx-system:clusterfx-hub"
 	kubectl(t, l.kubeconfig, hub, "-n=clusterfx-system", "get", "secrets")
 	for _, forbidden := range [][]string{
 		{remote, "get", "secrets", "-A"},
@@ -198,7 +198,7 @@ func (l *life) expectRights() {
 	kubectl(t, l.kubeconfig, "patch", "fxc", "edge-eu-1", "--type=merge", `-p={"spec":{"state":"Paused"}}`)
 	eventually(t, func() error {
 		log, err := os.ReadFile(filepath.Join(l.dir, ".hub", "hub.log"))
-		if err == nil && !strings.Contains(string(log), "system:serviceaccount:kube-system:clusterfx-hub") {
+		if err == nil && !strings.Contains(string(log), "system:serviceaccount:clusterfx-system:clusterfx-hub") {
 			err = errors.New("the hub's log names no request that was denied to its account")
 		}
 		return err

@@ -70,26 +70,23 @@ func At(kubeconfig []byte, addr netip.Addr) ([]byte, error) {
 	return clientcmd.Write(*c)
 }
 
-// tokenNamespace has the service accounts of minted tokens, and the Secrets to which these are bound.
-const tokenNamespace = metav1.NamespaceSystem
-
 // serviceAccount creates it if it is missing.
-func (c *Cluster) serviceAccount(ctx context.Context, name string) (*corev1.ServiceAccount, error) {
-	accounts := c.kube.CoreV1().ServiceAccounts(tokenNamespace)
-	sa, err := accounts.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+func (c *Cluster) serviceAccount(ctx context.Context, u User) (*corev1.ServiceAccount, error) {
+	accounts := c.kube.CoreV1().ServiceAccounts(u.Namespace)
+	sa, err := accounts.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: u.Name}}, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
-		sa, err = accounts.Get(ctx, name, metav1.GetOptions{})
+		sa, err = accounts.Get(ctx, u.Name, metav1.GetOptions{})
 	}
 	if err != nil {
-		return nil, fmt.Errorf("make service account %s: %w", name, err)
+		return nil, fmt.Errorf("make service account %s: %w", u.Name, err)
 	}
 	return sa, nil
 }
 
-func (c *Cluster) deleteServiceAccount(ctx context.Context, name string) error {
-	err := c.kube.CoreV1().ServiceAccounts(tokenNamespace).Delete(ctx, name, metav1.DeleteOptions{})
+func (c *Cluster) deleteServiceAccount(ctx context.Context, u User) error {
+	err := c.kube.CoreV1().ServiceAccounts(u.Namespace).Delete(ctx, u.Name, metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("delete service account %s: %w", name, err)
+		return fmt.Errorf("delete service account %s: %w", u.Name, err)
 	}
 	return nil
 }
@@ -97,7 +94,7 @@ func (c *Cluster) deleteServiceAccount(ctx context.Context, name string) error {
 // bindToken makes a Secret: the token is valid while that exists.
 func (c *Cluster) bindToken(ctx context.Context, sa *corev1.ServiceAccount) (*corev1.Secret, error) {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{GenerateName: "fleet-" + sa.Name + "-"}}
-	secret, err := c.kube.CoreV1().Secrets(tokenNamespace).Create(ctx, secret, metav1.CreateOptions{})
+	secret, err := c.kube.CoreV1().Secrets(sa.Namespace).Create(ctx, secret, metav1.CreateOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("bind a token of service account %s: %w", sa.Name, err)
 	}

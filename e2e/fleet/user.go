@@ -8,6 +8,7 @@ import (
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 )
 
@@ -15,8 +16,10 @@ const defaultLifetime = 24 * time.Hour
 
 // User is the subject of a credential.
 type User struct {
-	// Name, for a token of a service account in kube-system.
+	// Name of the user, or of the service account of a token.
 	Name string
+	// Namespace of the service account. Default: kube-system.
+	Namespace string
 	// Groups are for certificates only.
 	Groups []string
 	// Rules apply in the whole cluster. Default: what every user may.
@@ -63,13 +66,13 @@ func (c *Cluster) MintCertificate(ctx context.Context, u User) (*Credential, err
 	return &Credential{access: a, revoke: revoke, expires: expires}, nil
 }
 
-// MintToken signs a token of a service account in kube-system, created if necessary, with the cluster's own key.
+// MintToken signs a token of a service account, created if necessary, with the cluster's own key.
 func (c *Cluster) MintToken(ctx context.Context, u User) (*Credential, error) {
 	if len(u.Groups) > 0 {
 		return nil, errors.New("mint a token: a service account cannot be given groups; mint a certificate")
 	}
 	u = u.withDefaults()
-	sa, err := c.serviceAccount(ctx, u.Name)
+	sa, err := c.serviceAccount(ctx, u)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +91,7 @@ func (c *Cluster) MintToken(ctx context.Context, u User) (*Credential, error) {
 	}
 	c.chores.add(ctx, time.Until(expires), func(ctx context.Context) error { return c.unbindToken(ctx, secret) })
 	revoke := func(ctx context.Context) error {
-		return errors.Join(c.deleteServiceAccount(ctx, u.Name), c.withdraw(ctx, subject))
+		return errors.Join(c.deleteServiceAccount(ctx, u), c.withdraw(ctx, subject))
 	}
 	return &Credential{access: a, revoke: revoke, expires: expires}, nil
 }
@@ -96,6 +99,9 @@ func (c *Cluster) MintToken(ctx context.Context, u User) (*Credential, error) {
 func (u User) withDefaults() User {
 	if u.Lifetime == 0 {
 		u.Lifetime = defaultLifetime
+	}
+	if u.Namespace == "" {
+		u.Namespace = metav1.NamespaceSystem
 	}
 	return u
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -95,20 +94,18 @@ func (d *demo) registerTunnel(ctx context.Context, r remote, secret *corev1.Secr
 }
 
 const (
-	// accountPrefix differs from that of register, so that a remote can be registered again.
-	accountPrefix       = "clusterfx-"
-	remoteAccountPrefix = accountPrefix + "dev-"
+	// remoteAccountPrefix differs from that of register, so that a remote can be registered again.
+	remoteAccountPrefix = "clusterfx-dev-"
 	// accountLifetime is longer than a dev runs: these tokens are not renewed.
 	accountLifetime = 365 * 24 * time.Hour
 )
 
+// hubAccount is the account of an installed hub, to which rbac binds the roles that it prints.
 func (d *demo) hubAccount(ctx context.Context) (*fleet.Credential, error) {
-	user := fleet.User{Name: accountPrefix + hubName, Lifetime: accountLifetime}
+	user := fleet.User{Namespace: hubv1.DefaultNamespace, Name: roles.HubRole, Lifetime: accountLifetime}
 	credential, err := d.hub.MintToken(ctx, user)
 	if err == nil {
-		err = d.prepared.Grant(ctx, d.client, rbacv1.Subject{
-			Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceSystem, Name: user.Name,
-		})
+		err = d.prepared.Grant(ctx, d.client, roles.Account(user.Namespace, user.Name))
 	}
 	if err == nil {
 		err = d.grantRules(ctx)
@@ -121,7 +118,7 @@ func (d *demo) hubAccount(ctx context.Context) (*fleet.Credential, error) {
 
 // grantRules gives the hub what the rules of --apply need in its cluster, as an operator does with the output of rbac --rules.
 func (d *demo) grantRules(ctx context.Context) error {
-	hub := roles.Hub{Namespace: metav1.NamespaceSystem}
+	hub := roles.Hub{Namespace: hubv1.DefaultNamespace}
 	for _, r := range d.rules {
 		for _, one := range hub.OfRule(r) {
 			if err := d.client.Create(ctx, one); err != nil {
