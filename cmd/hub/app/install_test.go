@@ -3,13 +3,19 @@
 package app_test
 
 import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/pool"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/modules"
 )
 
@@ -17,6 +23,29 @@ import (
 func (h *hub) install(args ...string) (code int, stdout, stderr string) {
 	h.t.Helper()
 	return h.execute(modules.All(), append([]string{"install"}, args...)...)
+}
+
+// previewed finds the command of docs/operating.md that shows what an upgrade would change.
+var previewed = regexp.MustCompile("`hub install --export \\| (kubectl diff [^`]+)`")
+
+// preview returns what that command prints with the flags of an installation.
+func (h *hub) preview(args ...string) string {
+	h.t.Helper()
+	command := previewed.FindStringSubmatch(testkit.Read(h.t, "../../../docs/operating.md"))
+	if command == nil {
+		h.t.Fatal("docs/operating.md has no command that shows what an upgrade would change")
+	}
+	_, objects, _ := h.install(append(args, "--export")...)
+	kubectl, err := fleet.Binary("kubectl")
+	h.must(err)
+	cmd := exec.CommandContext(h.t.Context(), "sh", "-c", command[1]) //nolint:gosec // a test
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+testkit.File(h.t, "kubeconfig", h.cluster.Kubeconfig()), "PATH="+filepath.Dir(kubectl)+":"+os.Getenv("PATH"))
+	cmd.Stdin = strings.NewReader(objects)
+	diff, err := cmd.CombinedOutput() // It fails if there is a difference.
+	if err != nil && len(diff) == 0 {
+		h.t.Fatal(err)
+	}
+	return string(diff)
 }
 
 // install requires a confirmation, prints the objects in a dry run, installs, upgrades, and reports a hub that does not run.
@@ -39,6 +68,10 @@ func TestInstall(t *testing.T) {
 	code, out, problem := h.install(append(args, "--yes")...)
 	if code != 0 || !strings.Contains(out, "deployment.apps/clusterfx-hub serverside-applied\n") {
 		t.Fatalf("%d: %s\n%s", code, problem, out)
+	}
+	testkit.Equal(t, h.preview(args...), "", "the preview of what is installed")
+	if diff := h.preview(append(args, "--image=registry.example.com/hub:v2")...); !strings.Contains(diff, "\n+        image: registry.example.com/hub:v2\n") {
+		t.Errorf("the preview of another image is %q", diff)
 	}
 	if code, _, problem := h.install(append(args, "--yes", "--replicas=3")...); code != 0 {
 		t.Fatalf("%d: %s", code, problem)

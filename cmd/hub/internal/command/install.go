@@ -28,7 +28,7 @@ const installExample = `  # Into the cluster of the current context
   %s install
 
   # The same with kubectl, which shows the changes first
-  %s install --export | kubectl diff --server-side -f -
+  %s install --export | kubectl diff --server-side --force-conflicts -f -
   %s install --export | kubectl apply --server-side -f -
 
   # With flags and the configuration of modules in a file
