@@ -122,7 +122,7 @@ func (d *demo) grantRules(ctx context.Context) error {
 	for _, r := range d.rules {
 		for _, one := range hub.OfRule(r) {
 			if err := d.client.Create(ctx, one); err != nil {
-				return fmt.Errorf("create %T %s: %w", one, one.GetName(), err)
+				return fmt.Errorf("grant rule %s what it needs: %w; its namespaces of the hub must be in the file of --apply, too", r.Name, err)
 			}
 		}
 	}
