@@ -20,9 +20,13 @@ import (
 
 // Nodes counts the Nodes of every remote, in a ConfigMap of the hub.
 var Nodes = registry.NewModule("nodes", registry.ModuleOptions{
-	Remote:   fx.Invoke(CountNodes), // in the app of every remote
-	Rules:    []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"list", "watch"}}},
-	HubRules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create", "patch"}}},
+	Remote: fx.Invoke(CountNodes), // in the app of every remote
+	Rules: []rbacv1.PolicyRule{ // what it may do there
+		{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"list", "watch"}},
+	},
+	HubRules: []rbacv1.PolicyRule{ // and in the hub
+		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create", "patch"}},
+	},
 })
 
 // CountNodes adds a controller to the app of a remote: Manager and Client are the remote's, HubClient is for the hub.
