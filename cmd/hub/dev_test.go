@@ -36,7 +36,7 @@ type life struct {
 }
 
 // Everything that a dev promises while it lives: a table of Ready clusters, the flags and modules of its configuration file, the
-// commands of the pages on syncing and on entities, the other commands with its kubeconfig and no flags, no more permissions than
+// commands of the pages on syncing, on entities and on registration by Secret, the other commands with its kubeconfig and no flags, no more permissions than
 // those that are declared, and an end with Ctrl-C that leaves nothing.
 func TestDev_OneLife(t *testing.T) {
 	t.Parallel()
@@ -171,6 +171,8 @@ func (l *life) expectCommands() {
 	run("identity        cluster ", "check", "--cluster-context=edge-us-1")
 	run("edge-us-1 registered", "register", "edge-us-1", "--cluster-context=edge-us-1", "--yes")
 	run("edge-us-1 rotated", "rotate", "edge-us-1", "--cluster-context=edge-us-1")
+	run("edge-us-1 deregistered", "deregister", "edge-us-1", "--cluster-context=edge-us-1", "--yes")
+	registerBySecret(t, l.dir, "edge-us-1")
 }
 
 // expectRights fails the test unless the hub has limited permissions: in its own cluster it reads the Secrets of its namespace

@@ -75,21 +75,44 @@ func alike(output string) string {
 // expectOutput runs a command in a folder until it prints its output.
 func expectOutput(t *testing.T, dir string, one step) {
 	t.Helper()
-	path, err := fleet.Binary("kubectl")
-	must(t, err)
 	self, err := os.Executable()
 	must(t, err)
 	script := strings.Replace(one.command, "go run ./cmd/hub", self, 1)
 	eventually(t, func() error {
-		cmd := exec.CommandContext(context.WithoutCancel(t.Context()), "sh", "-c", script)
-		cmd.Dir = dir
-		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-		cmd.Env = append(os.Environ(), asHub+"="+asStock, "KUBECONFIG="+filepath.Join(dir, ".hub", "kubeconfig"),
-			"PATH="+filepath.Dir(path)+":"+os.Getenv("PATH"))
-		out, err := cmd.CombinedOutput()
-		if alike(string(out)) != alike(one.output) {
+		out, err := inShell(t, dir, script)
+		if alike(out) != alike(one.output) {
 			err = errors.Join(err, fmt.Errorf("%s prints\n%swant\n%s", one.command, out, one.output))
 		}
 		return err
 	})
+}
+
+// inShell runs a script in the folder of a dev, with its kubeconfig.
+func inShell(t *testing.T, dir, script string) (string, error) {
+	t.Helper()
+	path, err := fleet.Binary("kubectl")
+	must(t, err)
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), "sh", "-ec", script)
+	cmd.Dir = dir
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	cmd.Env = append(os.Environ(), asHub+"="+asStock, "KUBECONFIG="+filepath.Join(dir, ".hub", "kubeconfig"),
+		"PATH="+filepath.Dir(path)+":"+os.Getenv("PATH"))
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// bySecret are the commands of docs/operating.md that register a remote by a labeled Secret.
+var bySecret = regexp.MustCompile("(?s)```sh\n(kubectl -n clusterfx-system create secret generic edge-eu-1 .*?)```")
+
+// registerBySecret registers a remote of a dev with those commands.
+func registerBySecret(t *testing.T, dir, name string) {
+	t.Helper()
+	block := bySecret.FindStringSubmatch(testkit.Read(t, "..", "..", "docs", "operating.md"))
+	if block == nil {
+		t.Fatal("docs/operating.md has no commands that register a remote by a labeled Secret")
+	}
+	script := "kubectl config view --raw --flatten --minify --context edge-eu-1 > edge-eu-1.kubeconfig\n" + block[1]
+	if out, err := inShell(t, dir, strings.ReplaceAll(script, "edge-eu-1", name)); err != nil {
+		t.Errorf("%s: %v\n%s", script, err, out)
+	}
 }
