@@ -3,9 +3,11 @@
 package syncer_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -109,6 +111,32 @@ func TestD5_ATerminatingOriginal(t *testing.T) {
 	if err := b.down.Get(t.Context(), client.ObjectKeyFromObject(found), found); !apierrors.IsNotFound(err) {
 		t.Errorf("the copy of an object that is being deleted is made again: %v", err)
 	}
+	must(t, b.up.Patch(t.Context(), up, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
+}
+
+// A finalizer that another client adds when the pair has read an original, and has not yet added its own, stays.
+func TestD5_AFinalizerOfAnotherClient(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil)
+	const theirs = "example.com/theirs"
+	var once atomic.Bool
+	b.copies(t, syncer.Options[*corev1.ConfigMap]{Hooks: []syncer.ClientHook[*corev1.ConfigMap]{{
+		Name: "another client", Upstream: syncer.Mutators[*corev1.ConfigMap]{
+			Get: func(ctx context.Context, read *corev1.ConfigMap) (*corev1.ConfigMap, error) {
+				if !b.inTest(read) || !once.CompareAndSwap(false, true) {
+					return read, nil
+				}
+				add := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":["`+theirs+`"]}}`))
+				return read, b.up.Patch(ctx, read.DeepCopy(), add)
+			},
+		},
+	}}})
+	b.run(t)
+	up := b.original("a", map[string]string{"k": "1"})
+	must(t, b.up.Create(t.Context(), up))
+	b.wait(t, "a", map[string]string{"k": "1"})
+	must(t, b.up.Get(t.Context(), client.ObjectKeyFromObject(up), up))
+	testkit.Equal(t, up.Finalizers, []string{theirs, syncer.FinalizerOf(b.pair.Identity())}, "finalizers")
 	must(t, b.up.Patch(t.Context(), up, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
 }
 
