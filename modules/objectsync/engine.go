@@ -18,13 +18,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/hubobjects"
+	"github.com/clusterfx/clusterfx/registry/watch"
 )
 
 const (
@@ -56,7 +56,7 @@ type engine struct {
 	ctx         context.Context     //nolint:containedctx // Of Start: the life of all entries.
 	running     sync.WaitGroup      // goroutines of entries
 
-	queue // of rules
+	again watch.Requests // of rules
 
 	mu      sync.Mutex // protects the fields; held for a few instructions
 	entries map[string]*entry
@@ -92,7 +92,7 @@ func (e *engine) Start(ctx context.Context) error {
 		WithOptions(controller.Options{MaxConcurrentReconciles: ruleWorkers}).
 		WatchesRawSource(e.rules.Requests()).
 		WatchesRawSource(registry.Changed(e.params.Facts, e.all)).
-		WatchesRawSource(source.Func(e.begin)).
+		WatchesRawSource(e.again.Source()).
 		Complete(e)
 	if err != nil {
 		return err
@@ -291,7 +291,7 @@ func (e *engine) tidy(ctx context.Context, now time.Time) {
 	e.mu.Unlock()
 	for _, one := range entries {
 		if one.drains && one.isDrained() {
-			e.request(one.Name, 0)
+			e.again.Add(one.Name, 0)
 		}
 	}
 	e.endUnneeded(ctx, now)

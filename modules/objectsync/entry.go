@@ -330,7 +330,7 @@ func (e *entry) refused() {
 	e.recheck = e.recheck || due
 	e.mu.Unlock()
 	if due {
-		e.engine.request(e.Name, 0)
+		e.engine.again.Add(e.Name, 0)
 	}
 }
 

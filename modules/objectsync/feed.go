@@ -13,7 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/side"
@@ -63,7 +65,7 @@ func (e *engine) feed(of any, next *feed, one *entry) *feed {
 		e.feeds[of] = f
 		f.members, f.synced = map[*entry]*member{}, make(chan struct{})
 		f.ctx, f.cancel = context.WithCancel(e.ctx)
-		e.running.Go(func() { f.start(*e.of.Load()) })
+		e.running.Go(func() { f.start(e.again.Queue()) })
 	}
 	f.set(one, nil)
 	return f
@@ -76,7 +78,7 @@ func (f *feed) set(one *entry, m *member) {
 }
 
 // start adds nothing to the queue.
-func (f *feed) start(queue requests) {
+func (f *feed) start(queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	err := wait.PollUntilContextCancel(f.ctx, kindAgain, true, func(context.Context) (bool, error) {
 		from := f.view.Requests(f.observe)
 		return from.Start(f.ctx, queue) == nil && from.WaitForSync(f.ctx) == nil, nil

@@ -15,7 +15,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	hubac "github.com/clusterfx/clusterfx/api/v1alpha1/applyconfiguration/api/v1alpha1"
@@ -56,7 +55,7 @@ func SetUpReplica(p registry.HubPart, s *shared) error {
 }
 
 func (r *reporter) controller(m ctrl.Manager) *registry.ControllerBuilder[reconcile.Request] {
-	return registry.ControllerManagedBy(m).Named("sync-reports").For(&hubv1.SyncRule{}).WatchesRawSource(source.Func(r.shared.begin))
+	return registry.ControllerManagedBy(m).Named("sync-reports").For(&hubv1.SyncRule{}).WatchesRawSource(r.shared.reports.Source())
 }
 
 // Reconcile reports a rule. Without a name something has changed in a remote.

@@ -4,21 +4,18 @@ package objectsync
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/watch"
 )
 
 // periods are those of a hub, and shorter in tests.
@@ -44,26 +41,10 @@ type shared struct {
 	first   sync.Once
 	exists  chan struct{} // closed when the hub has, or had, a rule
 
-	queue // of the reporter
+	reports watch.Requests // of rules
 
 	mu      sync.Mutex                       // protects the field; held for a few instructions
 	engines map[registry.ClusterName]*engine // of the last app of each remote
-}
-
-// queue is that of a controller, from its begin.
-type queue struct{ of atomic.Pointer[requests] }
-
-type requests = workqueue.TypedRateLimitingInterface[reconcile.Request]
-
-func (q *queue) begin(_ context.Context, of requests) error {
-	q.of.Store(&of)
-	return nil
-}
-
-func (q *queue) request(rule string, after time.Duration) {
-	if of := q.of.Load(); of != nil {
-		(*of).AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: rule}}, after)
-	}
 }
 
 func newShared(p periods) *shared {
@@ -117,7 +98,7 @@ func (s *shared) said(rule string, of registry.ClusterName) (said report, says b
 }
 
 // touch asks for a report of a rule, in a moment: what changes until then is one report.
-func (s *shared) touch(rule string) { s.request(rule, lookEvery) }
+func (s *shared) touch(rule string) { s.reports.Add(rule, lookEvery) }
 
 // said is what the hub part learns when it asks how far the rule is in this remote.
 func (e *entry) said() report {

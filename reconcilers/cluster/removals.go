@@ -8,13 +8,10 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/client-go/util/workqueue"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/watch"
 )
 
 // removals are in progress, or their Cluster is still cached. Each has a goroutine: a dead remote takes all its time.
@@ -28,11 +25,9 @@ type removals struct {
 	within  time.Duration // for one removal
 	memory  *memory
 
-	// With the lock of the memory:
-	queue workqueue.TypedRateLimitingInterface[ctrl.Request]
-	over  bool // the hub ends
-
-	work sync.WaitGroup
+	over     bool // the hub ends; with the lock of the memory
+	requests watch.Requests
+	work     sync.WaitGroup
 }
 
 type ender interface {
@@ -76,15 +71,6 @@ func (r *removals) Start(ctx context.Context) error {
 	r.memory.mu.Unlock()
 	r.work.Wait()
 	return nil
-}
-
-func (r *removals) source() source.Source {
-	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
-		r.memory.mu.Lock()
-		defer r.memory.mu.Unlock()
-		r.queue = queue
-		return nil
-	})
 }
 
 // isStopping forgets a stop that has ended: it is no removal of a Cluster that has returned.
@@ -139,7 +125,7 @@ func (r *removals) begin(ctx context.Context, s *seen, end ending, isStop bool) 
 		defer cancel()
 		one.err = r.run(ctx, name, end)
 		close(one.done)
-		r.announce(s.name)
+		r.requests.Add(s.name, 0)
 	})
 	return one
 }
@@ -164,15 +150,6 @@ func runFor(ctx context.Context, name registry.ClusterName, d time.Duration, end
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
 	return end(ctx, name)
-}
-
-func (r *removals) announce(name string) {
-	r.memory.mu.Lock()
-	queue := r.queue
-	r.memory.mu.Unlock()
-	if queue != nil {
-		queue.Add(ctrl.Request{NamespacedName: client.ObjectKey{Name: name}})
-	}
 }
 
 func (r *removals) forget(s *seen) {

@@ -80,7 +80,7 @@ func (r *reconciler) addTo(p Params, changes source.Source) error {
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.memory.usersOf),
 			builder.WithPredicates(news(), predicate.ResourceVersionChangedPredicate{})). // not after a list that repeats all
 		WatchesRawSource(changes).
-		WatchesRawSource(r.removals.source()).
+		WatchesRawSource(r.removals.requests.Source()).
 		WithOptions(hubcontroller.Options(r.settings.Concurrency, liveness.Queue[ctrl.Request](p.Monitor, liveness.Subject{Controller: "cluster"}))).
 		WithLogConstructor(func(r *ctrl.Request) logr.Logger {
 			if r == nil {

@@ -4,8 +4,13 @@ package watch
 
 import (
 	"context"
+	"sync/atomic"
+	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/clusterfx/clusterfx/registry"
@@ -51,4 +56,30 @@ func InitialRequest[request comparable](first request) source.TypedSource[reques
 		queue.Add(first)
 		return nil
 	})
+}
+
+// Requests are those that no event makes, for a controller of objects without a namespace. Until the controller begins they are dropped,
+// since it begins with all objects. The zero value is ready for use.
+type Requests struct {
+	queue atomic.Pointer[workqueue.TypedRateLimitingInterface[reconcile.Request]]
+}
+
+// Source is for WatchesRawSource.
+func (r *Requests) Source() source.Source {
+	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		r.queue.Store(&queue)
+		return nil
+	})
+}
+
+// Queue returns that of the controller, or nil until it begins.
+func (r *Requests) Queue() workqueue.TypedRateLimitingInterface[reconcile.Request] {
+	return ptr.Deref(r.queue.Load(), nil)
+}
+
+// Add requests the object with a name after a while, which may be zero.
+func (r *Requests) Add(name string, after time.Duration) {
+	if queue := r.Queue(); queue != nil {
+		queue.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}, after)
+	}
 }

@@ -14,12 +14,9 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/workqueue"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
@@ -28,6 +25,7 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/cluster"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
+	"github.com/clusterfx/clusterfx/registry/watch"
 )
 
 // Options describe the share of a hub. New sets Runner, Pins, Sizes and Version.
@@ -73,7 +71,8 @@ type Fleet struct {
 	parts []part
 	names map[registry.ClusterName]types.UID // as of the last reconcile of each Cluster
 	sizes []int                              // how many of names each shard has
-	queue workqueue.TypedRateLimitingInterface[ctrl.Request]
+
+	watch.Requests // for Clusters whose role has changed
 }
 
 type part struct {
@@ -282,16 +281,6 @@ func (f *Fleet) sizesNow() []int {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	return slices.Clone(f.sizes)
-}
-
-// Source has requests for Clusters whose role has changed.
-func (f *Fleet) Source() source.Source {
-	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.queue = queue
-		return nil
-	})
 }
 
 // isSettled: nothing more is to be expected of a warm remote, for now.

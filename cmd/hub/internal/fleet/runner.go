@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
@@ -176,16 +175,12 @@ func (f *Fleet) change(ctx context.Context, shard int, to part) error {
 	f.mu.Lock()
 	f.moves.note(f.parts[shard].role, to.role)
 	f.parts[shard] = to
-	queue := f.queue
 	f.mu.Unlock()
 	all, err := f.clustersOf(ctx, shard)
-	if err != nil || queue == nil {
-		return err
-	}
 	for _, one := range all {
-		queue.Add(ctrl.Request{NamespacedName: client.ObjectKey{Name: one.Name}})
+		f.Add(one.Name, 0)
 	}
-	return nil
+	return err
 }
 
 // They must not be changed.

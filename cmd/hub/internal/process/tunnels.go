@@ -19,17 +19,16 @@ import (
 	"go.uber.org/fx"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/replica"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/serving"
 	"github.com/clusterfx/clusterfx/internal/tunnel"
 	"github.com/clusterfx/clusterfx/reconcilers/cluster"
+	"github.com/clusterfx/clusterfx/registry/watch"
 )
 
 // tunnels are the hub's tunnels: the listener, its key, and which key is that of which Cluster.
@@ -43,8 +42,7 @@ type tunnels struct {
 	mgr      ctrl.Manager             // set by attach
 	replicas func() map[string]string // the addresses of the others' listeners
 
-	mu    sync.Mutex
-	queue workqueue.TypedRateLimitingInterface[ctrl.Request]
+	watch.Requests // for Clusters whose tunnel has changed
 }
 
 type hubKey struct {
@@ -68,7 +66,7 @@ func newTunnels(ctx context.Context, o Options) (*tunnels, error) {
 			now := t.key.Load()
 			return now.key, now.err
 		},
-		Owner: t.owner, Explain: t.explain, Changed: t.changed, Replica: o.Registry.Replica,
+		Owner: t.owner, Explain: t.explain, Changed: func(remote string) { t.Add(remote, 0) }, Replica: o.Registry.Replica,
 		Peers: func() map[string]string { return t.replicas() }, Log: o.Log.WithName("tunnel"),
 	})
 	return t, nil
@@ -249,24 +247,6 @@ func (t *tunnels) explain(ctx context.Context, name string) string {
 		}
 	}
 	return ""
-}
-
-func (t *tunnels) changed(remote string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.queue != nil {
-		t.queue.Add(ctrl.Request{NamespacedName: client.ObjectKey{Name: remote}})
-	}
-}
-
-// Source is of cluster.Tunnels.
-func (t *tunnels) Source() source.Source {
-	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		t.queue = queue
-		return nil
-	})
 }
 
 // Status is of cluster.Tunnels.
