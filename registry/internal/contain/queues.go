@@ -6,6 +6,7 @@ import (
 	"context"
 	"reflect"
 	"runtime"
+	"sync"
 
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -75,7 +76,7 @@ func setQueue[request comparable](app *App, field reflect.Value, of liveness.Sub
 	}
 	switch q := app.Queues; {
 	case q == nil:
-	case q.rounds != nil:
+	case q.counted != nil:
 		made = newCountedQueue[request](q, app.Name)
 	case functionName(field) == q.standard:
 		made = newQueue(made, q.metrics)
@@ -105,7 +106,9 @@ type Queues struct {
 	// standard is the function that makes the queue without NewQueue, by name, since the name does not depend on the
 	// type of requests.
 	standard string
-	rounds   *rounds // nil unless they are counted
+
+	mu      sync.Mutex           // protects the content of the field
+	counted map[string][]counted // in a rehearsal, the queues of controllers by the name of their App; nil otherwise
 }
 
 // NewQueues returns the Queues of a hub.

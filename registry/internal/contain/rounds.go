@@ -4,7 +4,6 @@ package contain
 
 import (
 	"slices"
-	"sync"
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
@@ -14,12 +13,6 @@ import (
 
 // Rounds is registry.Rounds.
 type Rounds struct{ Left, Working int }
-
-// rounds has the queues of controllers by the name of their App. Nil counts nothing.
-type rounds struct {
-	mu     sync.Mutex // protects queues
-	queues map[string][]counted
-}
 
 type counted interface {
 	rounds() Rounds
@@ -31,7 +24,7 @@ type counted interface {
 // own.
 func NewCountedQueues() *Queues {
 	q := NewQueues()
-	q.rounds = &rounds{queues: map[string][]counted{}}
+	q.counted = map[string][]counted{}
 	return q
 }
 
@@ -39,17 +32,17 @@ func newCountedQueue[request comparable](q *Queues, app string) liveness.NewQueu
 	return func(name string, limiter workqueue.TypedRateLimiter[request]) workqueue.TypedRateLimitingInterface[request] {
 		one := NewQueue(name, limiter, q.metrics)
 		one.done, one.target = map[request]int{}, 1
-		q.rounds.mu.Lock()
-		defer q.rounds.mu.Unlock()
-		q.rounds.queues[app] = append(q.rounds.queues[app], one)
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.counted[app] = append(q.counted[app], one)
 		return one
 	}
 }
 
 func (q *Queues) live(app string) []counted {
-	q.rounds.mu.Lock()
-	defer q.rounds.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(q.rounds.queues[app]), counted.ShuttingDown)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(q.counted[app]), counted.ShuttingDown)
 }
 
 // Rounds returns the sum of the controllers of an App.

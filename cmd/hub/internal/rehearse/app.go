@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -32,6 +33,7 @@ type app struct {
 	desired     state.Desired
 	hub, remote http.RoundTripper // read at the end, when the clients of the app may have ended
 	end         func()
+	lost        atomic.Bool // it will not run, and a finding says why
 
 	mu       sync.Mutex // protects the fields; not held for requests
 	objects  map[key]*object
@@ -41,7 +43,6 @@ type app struct {
 	writes   int
 	failed   map[part]float64 // errors of its modules until their second round
 	latest   time.Time        // when a write came that was not a repetition, or everything began again
-	isLost   bool             // a finding says why it does not run
 }
 
 // place is an object, and where it is.
@@ -83,19 +84,9 @@ func (a *app) add(f Finding) {
 
 // lose finds, once, why an app does not run, and will not.
 func (a *app) lose(class Class, why string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if !a.isLost {
-		a.isLost = true
-		a.add(Finding{Class: class, Detail: why})
+	if a.lost.CompareAndSwap(false, true) {
+		a.find(Finding{Class: class, Detail: why})
 	}
-}
-
-// lost reports whether an app will not run.
-func (a *app) lost() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.isLost
 }
 
 // idle returns for how long an app has written nothing new.

@@ -41,16 +41,14 @@ func (r *rehearsal) held(ctx context.Context, a *app) error {
 	if a != r.hubParts {
 		return Held(ctx, a.remote, a.desired.Endpoint.Server)
 	}
-	secrets := access.Right{Namespace: r.Hub.CredentialsNamespace, Resource: "secrets"}
-	read, list := secrets, secrets
-	read.Verb, list.Verb = "get", "list"
-	allowed, err := allowed(ctx, r.hub, read, list)
+	in := r.Hub.CredentialsNamespace
+	reads, err := allowed(ctx, r.hub, access.Right{Verb: "get", Resource: "secrets", Namespace: in}, access.Right{Verb: "list", Resource: "secrets", Namespace: in})
 	if err != nil {
 		return err
 	}
-	for _, right := range allowed {
+	if len(reads) > 0 {
 		return fmt.Errorf("this account may %s the Secrets of the hub in %s, so only the rehearsal's own word keeps it from writing: "+
-			"run it as the Job of install --rehearsal, or say --trust-observe", right.Verb, right.Namespace)
+			"run it as the Job of install --rehearsal, or say --trust-observe", reads[0].Verb, in)
 	}
 	if err := Held(ctx, a.hub, strings.TrimSuffix(r.Hub.Config.Host, "/")); err != nil {
 		return fmt.Errorf("in the hub's cluster: %w", err)

@@ -55,7 +55,7 @@ func (r *rehearsal) play(ctx context.Context, remotes *registry.Registry) {
 	}
 	every(tellEvery, func() { r.Progress("%d of %d apps at rest", int(over.Load()), len(r.clusters)+1) })
 	every(holdEvery, func() {
-		if r.endUnheld(ctx, remotes); r.hubParts.lost() {
+		if r.endUnheld(ctx, remotes); r.hubParts.lost.Load() {
 			cancel()
 		}
 	})
@@ -71,7 +71,7 @@ func (r *rehearsal) rehearse(ctx context.Context, a *app, remotes *registry.Regi
 	rests := func(quiet time.Duration) bool {
 		return wait.PollUntilContextCancel(ctx, lookEvery, true, func(context.Context) (bool, error) {
 			runs := a.runs(remotes)
-			if a.lost() {
+			if a.lost.Load() {
 				return false, errLost
 			}
 			return runs && remotes.Rounds(name).Left == 0 && a.idle() > quiet, nil
@@ -87,7 +87,7 @@ func (r *rehearsal) rehearse(ctx context.Context, a *app, remotes *registry.Regi
 	}
 	rounds := remotes.Rounds(name)
 	switch isRunning := a.runs(remotes); {
-	case a.lost():
+	case a.lost.Load():
 	case !isRunning:
 		info, _ := remotes.Status(name)
 		a.lose(NotRunning, "it was not ready in time: "+info.Reason+" "+info.Message)
@@ -121,7 +121,7 @@ func (a *app) runs(remotes *registry.Registry) bool {
 
 // endUnheld ends the apps of remotes whose policy is no longer in force, without a cleanup step.
 func (r *rehearsal) endUnheld(ctx context.Context, remotes *registry.Registry) {
-	all := slices.DeleteFunc(r.apps(), (*app).lost)
+	all := slices.DeleteFunc(r.apps(), func(a *app) bool { return a.lost.Load() })
 	atOnce(all, func(i int) {
 		a := all[i]
 		why := r.held(ctx, a)
@@ -154,7 +154,7 @@ func (r *rehearsal) notRunning(remotes *registry.Registry) {
 	for _, a := range r.clusters {
 		info, _ := remotes.Status(registry.ClusterName(a.name))
 		for _, m := range info.Modules {
-			if m.State != state.ModuleRunning && !a.lost() {
+			if m.State != state.ModuleRunning && !a.lost.Load() {
 				a.find(Finding{Module: m.Name, Class: NotRunning, Detail: fmt.Sprintf("%s: %s %s", m.State, m.Reason, m.Message)})
 			}
 		}
