@@ -130,3 +130,22 @@ func TestDocs_Words(t *testing.T) {
 		t.Errorf("docs/how-it-works.md lists %d words, want at most 55", words)
 	}
 }
+
+// A newcomer reads at most 7 500 words for the tasks of README's table: from the demo to the upgrade of a hub with modules, rules and
+// entities. What only some need comes after that in a page, or behind a link.
+func TestDocs_WordsOfTasks(t *testing.T) {
+	t.Parallel()
+	all := pages(t)
+	operating, _, found := strings.Cut(all["docs/operating.md"], "\n## Pause")
+	if !found {
+		t.Error("docs/operating.md does not begin with the tasks of everybody")
+	}
+	words := len(strings.Fields(operating))
+	for _, page := range []string{"README.md", "docs/modules.md", "docs/syncing.md", "docs/entities.md", "docs/runbooks/ClusterfxDeletesHeld.md"} {
+		words += len(strings.Fields(all[page]))
+	}
+	if words < 1000 || words > 7500 {
+		t.Errorf("the tasks have %d words, want at most 7 500", words)
+	}
+	t.Logf("%d words", words)
+}
