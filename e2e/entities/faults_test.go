@@ -115,3 +115,22 @@ func TestNetwork_Cut(t *testing.T) {
 		t.Logf("%s: followed within %s of the return", f, s.converge(t, all).Round(time.Millisecond))
 	}
 }
+
+// One of two ways to NATS falls silent, and stays so: the process goes the other way, whichever it has used.
+// Promise: a server that the hub is connected to falls silent for good: the hub uses another one.
+func TestNetwork_OneWayIsSilent(t *testing.T) {
+	fleettest.Slow(t, "nothing: silence is noticed after three pings, which are ten seconds apart")
+	t.Parallel()
+	s := newStage(t)
+	ways := []*fault.Proxy{fleettest.Proxy(t, s.server.Address()), fleettest.Proxy(t, s.server.Address())}
+	s.url = "nats://" + ways[0].Addr() + ",nats://" + ways[1].Addr()
+	s.process(t, nil)
+	all := map[string]string{}
+	for i, silent := range ways {
+		must(t, silent.Set(fault.Blackhole()))
+		all["o"] = fmt.Sprint("with way ", i, " silent")
+		s.putAll(t, all)
+		t.Logf("way %d is silent: followed after %s", i, s.converge(t, all).Round(time.Millisecond))
+		must(t, silent.Set(fault.Pass()))
+	}
+}

@@ -76,7 +76,7 @@ var (
 	errSeed           = errors.New("it has no seed of a user")
 )
 
-// A server that does not respond is noticed within twenty seconds.
+// A server that does not respond is noticed within thirty seconds, by the third ping.
 const (
 	pingInterval = 10 * time.Second
 	pingsMissed  = 2
