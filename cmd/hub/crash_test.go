@@ -135,6 +135,7 @@ func TestRun_PanicConvicts(t *testing.T) {
 			t.Errorf("the %s has the text of the panic: %s", what, text)
 		}
 	}
+	next.expect(&next.stderr, "The app starts")
 	next.expect(&next.stderr, "The app is Ready")
 	next.signal(syscall.SIGTERM)
 	next.expectExit(0)
