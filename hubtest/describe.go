@@ -53,6 +53,9 @@ func (s *Server) explain(err error) string {
 	for i := range clusters.Items {
 		text += "\n" + conditionsOf(&clusters.Items[i])
 	}
+	if last := s.site.process.log.lastError(); last != "" {
+		text += "\nthe last error of the hub: " + last
+	}
 	return text
 }
 

@@ -24,9 +24,9 @@ hub (Hub) and each remote (Hub.Remote), behind no fault:
 	Eventually                 for anything else
 	Registry                   for access to remotes as hub reconcilers have it
 
-A wait that exceeds Patience ends the test with the last state. To test that something does not happen, trigger a later event and
-wait for it. Module kinds come with HubCRDs, RemoteCRDs, and Hub: fx.Invoke(widgetv1.AddToScheme). A clock in
-app.Options.Registry.Now, set with HubOptions, shortens the ten minutes for which deletes and holds count.
+A wait that exceeds Patience ends the test with the last state, and the last error of the hub. To test that something does not
+happen, trigger a later event and wait for it. Module kinds come with HubCRDs, RemoteCRDs, and Hub: fx.Invoke(widgetv1.AddToScheme).
+A clock in app.Options.Registry.Now, set with HubOptions, shortens the ten minutes for which deletes and holds count.
 
 # Faults
 

@@ -4,6 +4,8 @@ package hubtest_test
 
 import (
 	"context"
+	"errors"
+	"sync/atomic"
 	"testing"
 
 	"go.uber.org/fx"
@@ -57,4 +59,41 @@ func TestDeclaredHubRights(t *testing.T) {
 	hub.WaitHubPart("forgets", state.ModuleWaiting, state.ReasonForbidden)
 	hub.Remote("a").WaitReady()
 	hub.Remote("a").Deregister() // The hub's own work needs no other permission.
+}
+
+// A wait that fails names the request that an API server has refused to a module.
+func TestWaitGone_RefusedRequest(t *testing.T) {
+	t.Parallel()
+	var tries atomic.Int32
+	said := fails(t, func(tb *failing) {
+		hub := hubtest.New(tb, hubtest.Remotes("edge"), hubtest.Modules(trespasser(&tries)))
+		edge := hub.Remote("edge")
+		edge.Create(configMap("refused"))
+		hub.Eventually(func() error { // The first error is in the log when it is tried again.
+			if tries.Load() < 2 {
+				return errors.New("it was not tried twice")
+			}
+			return nil
+		})
+		hub.SetPatience(short)
+		edge.WaitGone(configMap("refused"))
+	})
+	expectSaid(t, said, []string{"the last error of the hub: ", "403 Forbidden to DELETE /api/v1/namespaces/default/configmaps/refused"})
+}
+
+// trespasser deletes a ConfigMap without the permission, and counts how often it tries.
+func trespasser(tries *atomic.Int32) registry.Module {
+	return registry.NewModule("trespasser", registry.ModuleOptions{
+		Rules: []rbacv1.PolicyRule{may("configmaps", "list", "watch")},
+		Remote: fx.Invoke(func(p registry.Remote) error {
+			return registry.ControllerManagedBy(p.Manager).Named("trespasser").For(&corev1.ConfigMap{}).Complete(
+				reconcile.Func(func(ctx context.Context, r ctrl.Request) (ctrl.Result, error) {
+					if r.Name != "refused" {
+						return ctrl.Result{}, nil
+					}
+					tries.Add(1)
+					return ctrl.Result{}, p.Client.Delete(ctx, configMap(r.Name))
+				}))
+		}),
+	})
 }

@@ -4,6 +4,7 @@ package hubtest
 
 import (
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -20,6 +21,7 @@ type log struct {
 	tb   testing.TB // nil when the test has ended
 	last []string   // lines that were not shown yet
 	lost int        // earlier lines
+	err  string     // the last error
 }
 
 // newLog ends after all Cleanup functions that are registered later.
@@ -42,6 +44,9 @@ func (l *log) logger() logr.Logger {
 func (l *log) write(prefix, text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if !strings.HasPrefix(text, `"level"`) { // It is an error.
+		l.err = text
+	}
 	switch {
 	case l.tb == nil:
 	case l.verbose:
@@ -52,6 +57,12 @@ func (l *log) write(prefix, text string) {
 			l.last, l.lost = slices.Delete(l.last, 0, more), l.lost+more
 		}
 	}
+}
+
+func (l *log) lastError() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.err
 }
 
 // showIfFailed is called before the hub stops, so that its last lines do not displace those about the failure.
