@@ -142,7 +142,9 @@ func latency(long time.Duration) func(*testing.T, *stage) {
 		epoch := r.epoch()
 		r.set(longLine())
 		r.expectWorking()
+		before := r.proxy.Stats().Accepted
 		r.staysReady(epoch, long)
+		testkit.Equal(t, r.proxy.Stats().Accepted, before, "connections, of which a slow one is not given up")
 	}
 }
 
