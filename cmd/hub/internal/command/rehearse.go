@@ -44,7 +44,6 @@ type rehearseFlags struct {
 	run      *hubconfig.Flags
 	todo     rehearse.Options
 	selector string
-	perLabel map[string]int
 	format   output.Format
 }
 
@@ -60,7 +59,7 @@ func newRehearse(p Program) *cobra.Command {
 	set, o := cmd.Flags(), &f.todo
 	set.SortFlags = false
 	set.StringVarP(&f.selector, "selector", "l", "", "Rehearse only Clusters with these labels. Default: all")
-	set.StringToIntVar(&f.perLabel, "per-label", nil, "Of each value of a label, so many Clusters, as in region=2. Default: all")
+	set.StringToIntVar(&o.PerLabel, "per-label", nil, "Of each value of a label, so many Clusters, as in region=2. Default: all")
 	set.Lookup("per-label").DefValue = ""
 	set.IntVar(&o.Max, "max", 0, "How many Clusters to rehearse; 0 means all")
 	set.DurationVar(&o.For, "for", 15*time.Minute, "How long the rehearsal lasts at most")
@@ -93,7 +92,7 @@ func (f *rehearseFlags) do(ctx context.Context, p Program) error {
 	}
 	p.route(&f.todo.Hub)
 	terminal := output.NewTerminal(nil, p.Stdout, p.Stderr)
-	f.todo.PerLabel, f.todo.Progress = f.perLabel, terminal.Step
+	f.todo.Progress = terminal.Step
 	report, err := rehearse.Run(ctx, f.todo)
 	if errors.Is(err, rehearse.ErrNotHeld) {
 		terminal.Say(output.Failure, "%v", err)
@@ -102,7 +101,10 @@ func (f *rehearseFlags) do(ctx context.Context, p Program) error {
 	if report != nil {
 		err = errors.Join(err, f.print(p, report))
 	}
-	return verdictOf(report, err)
+	if err != nil || report.Verdict() == rehearse.Agrees {
+		return err
+	}
+	return process.ExitError(report.Verdict())
 }
 
 func (f *rehearseFlags) print(p Program, report *rehearse.Report) error {
@@ -110,12 +112,4 @@ func (f *rehearseFlags) print(p Program, report *rehearse.Report) error {
 		return report.Print(p.Stdout)
 	}
 	return output.PrintData(p.Stdout, f.format, report)
-}
-
-// verdictOf returns the exit status beside the error, which is printed only without one.
-func verdictOf(report *rehearse.Report, err error) error {
-	if err != nil || report.Verdict() == rehearse.Agrees {
-		return err
-	}
-	return process.ExitError(report.Verdict())
 }
