@@ -96,7 +96,11 @@ func (w *world) story(t *testing.T) {
 		func() error { return down.Delete(ctx, foreign.DeepCopy()) },
 		func() error { return w.copyMarks(nameOf(a), nameOf(b)) },
 		func() error { return down.Delete(ctx, nameOf(b)) },
-		func() error { return errors.Join(up.Delete(ctx, a.DeepCopy()), up.Delete(ctx, b.DeepCopy())) },
+		func() error { // A person takes the copy over. It stays, although the cache may have it with its mark.
+			unmark := merge(`{"metadata":{"labels":{"` + w.identity.Keys().ManagedBy + `":null}}}`)
+			return errors.Join(down.Patch(ctx, nameOf(a), unmark), up.Delete(ctx, a.DeepCopy()))
+		},
+		func() error { return errors.Join(down.Delete(ctx, nameOf(a)), up.Delete(ctx, b.DeepCopy())) },
 	} {
 		if err := do(); err != nil {
 			t.Fatalf("step %d: %v", i, err)

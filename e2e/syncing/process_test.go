@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
@@ -89,6 +90,30 @@ func (m mortal) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, errEnded
 }
 
+// late is a transport whose watches deliver in the last third of each period only, so that a cache is behind the other cluster's.
+type late struct{ http.RoundTripper }
+
+func (l late) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := l.RoundTripper.RoundTrip(r)
+	if err == nil && r.URL.Query().Get("watch") == "true" {
+		response.Body = lateBody{response.Body}
+	}
+	return response, err
+}
+
+const latePeriod = 300 * time.Millisecond
+
+type lateBody struct{ io.ReadCloser }
+
+func (b lateBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	now := time.Now()
+	if opens := now.Truncate(latePeriod).Add(latePeriod * 2 / 3); now.Before(opens) {
+		<-time.After(opens.Sub(now))
+	}
+	return n, err
+}
+
 // bodies are the bodies of the writes of all processes of a pair, by the ids that their requests have in the audit log: an
 // audit log has no bodies of deletes.
 type bodies struct {
@@ -154,7 +179,9 @@ func (s *setting) begin(t testing.TB, end moment) *process {
 		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0", Cache: only(s.namespaces...),
 	})
 	must(t, err)
-	down, err := cluster.New(of(s.down), func(o *cluster.Options) { o.Cache = only(s.target) })
+	behind := of(s.down)
+	behind.Wrap(func(next http.RoundTripper) http.RoundTripper { return late{next} })
+	down, err := cluster.New(behind, func(o *cluster.Options) { o.Cache = only(s.target) })
 	must(t, err)
 	must(t, manager.Add(down))
 	pair, err := syncer.NewPair(syncer.PairOptions{
