@@ -4,6 +4,7 @@ package process
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -42,8 +43,12 @@ func (c *hubCache) WaitForCacheSync(ctx context.Context) bool {
 	return await(waiting, c.Cache.WaitForCacheSync) || c.life.Err() != nil
 }
 
-// GetInformer is that of controller-runtime.
-func (c *hubCache) GetInformer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (inner cache.Informer, err error) {
+// GetInformer is that of controller-runtime. A timeout of the API server, which is asked for the kind first, is the caller's.
+func (c *hubCache) GetInformer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
+	inner, err := c.Cache.GetInformer(ctx, obj, append(slices.Clone(opts), cache.BlockUntilSynced(false))...)
+	if err != nil {
+		return nil, err
+	}
 	await(ctx, func(ctx context.Context) bool {
 		inner, err = c.Cache.GetInformer(ctx, obj, opts...)
 		return !apierrors.IsTimeout(err)

@@ -4,10 +4,14 @@ package process
 
 import (
 	"context"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
@@ -36,5 +40,26 @@ func TestHubCache(t *testing.T) {
 	testkit.Equal(t, late.HasSynced(), true, "of an informer that begins while the cache runs")
 	if _, err := c.GetInformer(over, &corev1.Pod{}); !apierrors.IsTimeout(err) {
 		t.Errorf("an informer for a caller that has ended: got %v, want a timeout", err)
+	}
+}
+
+// A load balancer that has no API server to ask says so once: the caller logs it, and asks again in a while.
+func TestHubCache_GatewayTimeout(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var asked atomic.Int32
+	balancer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if asked.Add(1) == 20 {
+			cancel()
+		}
+		w.WriteHeader(http.StatusGatewayTimeout)
+	}))
+	defer balancer.Close()
+	inner, err := cache.New(&rest.Config{Host: balancer.URL}, cache.Options{})
+	testkit.Must(t, err)
+	_, err = (&hubCache{Cache: inner, life: ctx}).GetInformer(ctx, &corev1.ConfigMap{})
+	if !apierrors.IsTimeout(err) || ctx.Err() != nil {
+		t.Errorf("got %v after %d requests", err, asked.Load())
 	}
 }
