@@ -147,14 +147,16 @@ func (r *rehearsal) sample(all []hubv1.Cluster) []hubv1.Cluster {
 			r.hubParts.find(Finding{Cluster: c.Name, Class: NotRehearsed, Detail: "the Cluster is paused or being deleted"})
 			continue
 		}
-		full := r.Max > 0 && len(some) >= r.Max
+		isFull := r.Max > 0 && len(some) >= r.Max
 		for label, most := range r.PerLabel {
-			value := label + "=" + c.Labels[label]
-			taken[value]++
-			full = full || taken[value] > most
+			isFull = isFull || taken[label+"="+c.Labels[label]] >= most
 		}
-		if !full {
-			some = append(some, c)
+		if isFull {
+			continue
+		}
+		some = append(some, c)
+		for label := range r.PerLabel {
+			taken[label+"="+c.Labels[label]]++
 		}
 	}
 	return some

@@ -12,7 +12,9 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
@@ -162,4 +164,23 @@ clusterfx_cache_bytes{cluster="oslo",kind="Node"} 20
 		{Cluster: "oslo", What: "bytes of Pod", Rehearsed: 10, Running: 100},
 		{Cluster: "oslo", What: "requests", Rehearsed: 10, Running: 7},
 	}, "the load")
+}
+
+// A Cluster that is left out for one label takes no place of its other label.
+func TestSample(t *testing.T) {
+	t.Parallel()
+	var all []hubv1.Cluster
+	for _, of := range []string{"a-x", "b-x", "c-y", "d-y"} {
+		one := hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: of, Labels: map[string]string{"tier": of[2:], "region": "eu"}}}
+		if of == "d-y" {
+			one.Labels["region"] = "us"
+		}
+		all = append(all, one)
+	}
+	r := &rehearsal{Options: Options{PerLabel: map[string]int{"region": 1, "tier": 1}}}
+	var names []string
+	for _, one := range r.sample(all) {
+		names = append(names, one.Name)
+	}
+	testkit.Equal(t, names, []string{"a-x", "d-y"}, "one of each region and tier")
 }
