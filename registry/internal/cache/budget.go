@@ -7,10 +7,10 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
@@ -26,7 +26,8 @@ type budget struct {
 
 	ended chan struct{} // closed when the cache ends, which may be long after the epoch was fenced
 
-	measuring sync.Mutex // one measurement at a time; held while stores are read
+	exact     atomic.Bool // measurements are of each stored object, and not of a sample
+	measuring sync.Mutex  // one measurement at a time; held while stores are read
 
 	mu         sync.Mutex // protects the fields; held for a few instructions
 	sum        Amount     // an upper bound of the objects in the stores
@@ -154,7 +155,7 @@ func (b *budget) remeasure() error {
 	if !b.exceeds(Amount{}) {
 		return nil // another goroutine has measured meanwhile
 	}
-	sum, most := b.measure(sampleStored), b.options.Limits
+	sum, most := b.measure(), b.options.Limits
 	b.mu.Lock()
 	b.sum = sum
 	b.above = Amount{max(most.MaxObjects, sum.Objects+most.MaxObjects/100), max(most.MaxBytes, sum.Bytes+most.MaxBytes/100)}
@@ -190,19 +191,20 @@ type Amount struct{ Objects, Bytes int64 }
 
 func (t Amount) plus(u Amount) Amount { return Amount{t.Objects + u.Objects, t.Bytes + u.Bytes} }
 
-func (b *budget) measure(sample int) Amount {
+func (b *budget) measure() Amount {
 	var sum Amount
 	for _, s := range b.inUse() {
-		sum = sum.plus(s.measure(sample))
+		sum = sum.plus(s.measure())
 	}
 	return sum
 }
 
-// Measure has the next Held be about each object of now.
+// Measure has the next Held be about each object of now, and later ones about each object, too.
 func (b *budget) Measure() {
+	b.exact.Store(true)
 	b.measuring.Lock()
 	defer b.measuring.Unlock()
-	b.measure(math.MaxInt)
+	b.measure()
 }
 
 func (b *budget) inUse() []*Informer {
@@ -290,7 +292,7 @@ func (b *budget) refresh() {
 	b.findStuck(time.Now())
 	b.measuring.Lock()
 	defer b.measuring.Unlock()
-	if over := b.exceeded(b.measure(sampleStored)); over != nil {
+	if over := b.exceeded(b.measure()); over != nil {
 		b.options.Fail(over)
 	}
 }

@@ -35,7 +35,7 @@ func TestBudget_MeasuresAgain(t *testing.T) {
 				b := newBudget(o)
 				defer close(b.ended)
 				informer := newInformer(b, &corev1.ConfigMap{})
-				informer.measure(sampleStored) // The next one for metrics is in half a minute.
+				informer.measure() // The next one for metrics is in half a minute.
 				b.spend(Amount{Objects: most + 1})
 				if failed {
 					t.Error("objects that are not stored end the app")
@@ -66,4 +66,6 @@ func TestBudget_Measure(t *testing.T) {
 	}
 	b.Measure()
 	testkit.Equal(t, b.Held(), map[string]Amount{"ConfigMap": {4 * sampleStored, want}}, "what is in memory")
+	b.refresh() // The rehearsal waits for other apps.
+	testkit.Equal(t, b.Held(), map[string]Amount{"ConfigMap": {4 * sampleStored, want}}, "what is in memory later")
 }

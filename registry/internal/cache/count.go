@@ -73,15 +73,12 @@ func (i *Informer) listing() bool {
 	return i.LastSyncResourceVersion() == since
 }
 
-// sampleStored is the number of stored objects whose size a measurement estimates, unless the app is large.
+// sampleStored is the number of stored objects whose size a measurement estimates, unless the app is large, or it is to be exact.
 const sampleStored = 256
 
-func (i *Informer) measure(sample int) Amount {
+func (i *Informer) measure() Amount {
 	listing, stored := i.listing(), i.GetStore().List()
-	if i.budget.isLarge() {
-		sample = len(stored)
-	}
-	sum := Amount{Objects: int64(len(stored)), Bytes: sizeOfStored(stored, min(sample, len(stored)))}
+	sum := Amount{Objects: int64(len(stored)), Bytes: i.sizeOfStored(stored)}
 	i.notes.Lock()
 	defer i.notes.Unlock()
 	if listing {
@@ -91,7 +88,11 @@ func (i *Informer) measure(sample int) Amount {
 	return sum
 }
 
-func sizeOfStored(all []any, sample int) int64 {
+func (i *Informer) sizeOfStored(all []any) int64 {
+	sample := len(all)
+	if !i.budget.isLarge() && !i.budget.exact.Load() {
+		sample = min(sample, sampleStored)
+	}
 	if sample == 0 {
 		return 0
 	}
