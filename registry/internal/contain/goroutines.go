@@ -53,9 +53,10 @@ func dump(labels ...string) string {
 // maxNamed limits the stacks of an app's goroutines in the log.
 const maxNamed = 10
 
-// isConnection: connections to the remote outlive the epoch that opened them.
+// isConnection: connections to the remote, and to the hub with the HTTP/2 of client-go, outlive the epoch that opened them.
 func isConnection(stack string) bool {
-	return strings.Contains(stack, "net/http.(*persistConn)") || strings.Contains(stack, "net/http.(*http2ClientConn)")
+	return strings.Contains(stack, "net/http.(*persistConn)") || strings.Contains(stack, "net/http.(*http2ClientConn)") ||
+		strings.Contains(stack, "golang.org/x/net/http2.(*ClientConn)")
 }
 
 // summarize names the first function that belongs neither to the runtime nor to the standard library.
