@@ -9,6 +9,7 @@ import (
 	"os"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -110,6 +111,9 @@ type oneShard struct {
 
 const name = "a"
 
+// quick is the timing of a replica that runs.
+var quick = shards.Timing{Duration: time.Second, Deadline: 800 * time.Millisecond, Retry: 200 * time.Millisecond}
+
 // clientAndCache installs the definitions, too. The cache does not run.
 func clientAndCache(t *testing.T, config *rest.Config) (direct client.Client, clusters cache.Cache) {
 	t.Helper()
@@ -135,7 +139,7 @@ func newOneShard(t *testing.T) *oneShard {
 	must(t, direct.Get(t.Context(), client.ObjectKeyFromObject(one), one))
 	s := &oneShard{journal: &journal{}, remotes: &remotes{states: map[registry.ClusterName]state.State{}}, uid: one.UID}
 	var err error
-	s.fleet, err = New(Options{Options: replica.Options{Config: config, Namespace: "default", Pod: "hub-0", Count: 1}})
+	s.fleet, err = New(Options{Options: replica.Options{Config: config, Namespace: "default", Pod: "hub-0", Count: 1, Timing: quick}})
 	must(t, err)
 	must(t, s.fleet.Attach(s.remotes, clusters, s.journal))
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -266,6 +270,21 @@ func TestFleet_Idle(t *testing.T) {
 	testkit.Equal(t, told, 0, "calls while this replica has a shard")
 	must(t, s.fleet.Drain(t.Context(), 1))
 	testkit.Equal(t, told, 1, "calls after the last drain")
+}
+
+// Another replica is alive as long as this one does not know that it has ended.
+func TestFleet_IsAlive(t *testing.T) {
+	t.Parallel()
+	s := newOneShard(t)
+	testkit.Equal(t, s.fleet.IsAlive("hub-1"), true, "before Run")
+	testkit.Background(t, s.fleet.Run)
+	testkit.Eventually(t, func() error {
+		if s.fleet.IsAlive("hub-1") {
+			return errors.New("it does not know that there is no hub-1")
+		}
+		return nil
+	})
+	testkit.Equal(t, s.fleet.IsAlive("hub-0"), true, "itself")
 }
 
 // The gate is closed for names without a Cluster, for Clusters that this replica does not hold, and, without a Lease, for writes

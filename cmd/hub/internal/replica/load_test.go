@@ -3,6 +3,7 @@
 package replica
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"path"
@@ -112,7 +113,7 @@ type firstTakes struct {
 	all   chan struct{}
 }
 
-func (f *firstTakes) await(name string) {
+func (f *firstTakes) await(ctx context.Context, name string) {
 	f.mu.Lock()
 	if len(f.names) < atOnce {
 		if f.names[name] = true; len(f.names) == atOnce {
@@ -120,7 +121,10 @@ func (f *firstTakes) await(name string) {
 		}
 	}
 	f.mu.Unlock()
-	<-f.all
+	select {
+	case <-f.all:
+	case <-ctx.Done():
+	}
 }
 
 type firstTransport struct {
@@ -130,7 +134,7 @@ type firstTransport struct {
 
 func (t *firstTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if name := path.Base(r.URL.Path); r.Method == http.MethodPatch && strings.HasPrefix(name, recordPrefix+"-") {
-		t.first.await(name)
+		t.first.await(r.Context(), name)
 	}
 	return t.next.RoundTrip(r)
 }
