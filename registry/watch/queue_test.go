@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/liveness"
@@ -195,4 +196,22 @@ func TestQueue_LosesNothing(t *testing.T) {
 			}
 		})
 	})
+}
+
+// Requests are dropped until a controller begins, and go to the one that began last.
+func TestRequests(t *testing.T) {
+	t.Parallel()
+	var requests Requests
+	requests.Add("early", 0)
+	var queues [2]workqueue.TypedRateLimitingInterface[reconcile.Request]
+	for i := range queues {
+		queues[i] = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+		defer queues[i].ShutDown()
+		testkit.Must(t, requests.Source().Start(t.Context(), queues[i]))
+		requests.Add("now", 0)
+		requests.Add("later", time.Hour)
+	}
+	for _, one := range queues {
+		testkit.Equal(t, one.Len(), 1, "requests")
+	}
 }
