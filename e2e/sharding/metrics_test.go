@@ -64,7 +64,7 @@ func (s *stage) expectExported(replicas ...string) {
 				}
 			}
 		}
-		return errorUnless(len(shards) <= shardCount+1 && len(clusters) == len(s.names) && allOnce(shards) && allOnce(clusters),
+		return errorUnless(len(shards) == shardCount+1 && len(clusters) == len(s.names) && allOnce(shards) && allOnce(clusters),
 			"the replicas export the shards %v and the Clusters %v", shards, clusters)
 	})
 }
