@@ -97,7 +97,7 @@ func (e *engine) Start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	wait.UntilWithContext(ctx, func(ctx context.Context) { e.tidy(ctx, time.Now()) }, tidyEvery)
+	wait.UntilWithContext(ctx, func(ctx context.Context) { e.endUnneeded(ctx, time.Now()) }, tidyEvery)
 	return nil
 }
 
@@ -211,12 +211,12 @@ func (e *engine) keep(ctx context.Context, now *entry, allowed int64) (reconcile
 	case now.drains && now.isDrained():
 		e.replace(now.Name, nil)
 		return reconcile.Result{}, nil
-	case !now.takeRecheck():
+	case !now.recheck.Swap(false):
 		return reconcile.Result{}, nil
 	}
 	problems, err := now.check(ctx, true)
 	if err != nil {
-		now.askRecheck()
+		now.recheck.Store(true)
 		return reconcile.Result{RequeueAfter: wait.Jitter(e.shared.periods.lack, 0.25)}, nil //nolint:nilerr // The API server does not tell.
 	}
 	if len(problems) > 0 {
@@ -282,19 +282,6 @@ func (e *engine) replace(rule string, next *entry) {
 		before.stop()
 	}
 	e.shared.touch(rule)
-}
-
-// tidy looks after what has no event.
-func (e *engine) tidy(ctx context.Context, now time.Time) {
-	e.mu.Lock()
-	entries := slices.Collect(maps.Values(e.entries))
-	e.mu.Unlock()
-	for _, one := range entries {
-		if one.drains && one.isDrained() {
-			e.again.Add(one.Name, 0)
-		}
-	}
-	e.endUnneeded(ctx, now)
 }
 
 // end deals with what a rule that is being deleted has made.

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/time/rate"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -49,7 +50,9 @@ type entry struct {
 	// namespaces are those of the originals, for a rule that selects them by labels.
 	namespaces client.Reader
 
-	live atomic.Int64 // when the rule was read as the entry has it, in Unix nanoseconds
+	live     atomic.Int64 // when the rule was read as the entry has it, in Unix nanoseconds
+	recheck  atomic.Bool  // an API server has refused something
+	rechecks rate.Sometimes
 
 	mu      sync.Mutex // protects the fields; held for a few instructions
 	free    sync.Cond  // nothing is in work
@@ -59,8 +62,6 @@ type entry struct {
 	joined  bool                              // the entry has the first objects of all that it watches
 	seen    map[types.NamespacedName]struct{} // the selected originals
 	trouble map[hubv1.SyncProblemReason]map[types.NamespacedName]struct{}
-	recheck bool // an API server has refused something
-	checked time.Time
 }
 
 // edit is a change of the rule that is not followed yet.
@@ -71,7 +72,7 @@ type edit struct {
 
 func newEntry(e *engine, r rules.Rule, drains bool) *entry {
 	one := &entry{
-		Rule: r, engine: e, params: e.params, drains: drains, began: time.Now(),
+		Rule: r, engine: e, params: e.params, drains: drains, began: time.Now(), rechecks: rate.Sometimes{Interval: e.shared.periods.recheck},
 		parked: map[types.NamespacedName]struct{}{}, first: map[types.NamespacedName]struct{}{},
 		seen: map[types.NamespacedName]struct{}{}, trouble: map[hubv1.SyncProblemReason]map[types.NamespacedName]struct{}{},
 	}
@@ -243,7 +244,12 @@ func (e *entry) done(key types.NamespacedName) {
 	e.changed()
 }
 
-func (e *entry) changed() { e.engine.shared.touch(e.Name) }
+func (e *entry) changed() {
+	e.engine.shared.touch(e.Name)
+	if e.drains {
+		e.engine.again.Add(e.Name, lookEvery) // It may be drained.
+	}
+}
 
 // endFirst needs the lock.
 func (e *entry) endFirst() {
@@ -325,25 +331,8 @@ func (e *entry) requestProblems() {
 
 // refused: an API server has refused a watch or a write, or lacks the kind.
 func (e *entry) refused() {
-	e.mu.Lock()
-	due := time.Since(e.checked) >= e.engine.shared.periods.recheck && !e.recheck
-	e.recheck = e.recheck || due
-	e.mu.Unlock()
-	if due {
+	e.rechecks.Do(func() {
+		e.recheck.Store(true)
 		e.engine.again.Add(e.Name, 0)
-	}
-}
-
-func (e *entry) askRecheck() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.recheck = true
-}
-
-func (e *entry) takeRecheck() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	asked := e.recheck
-	e.recheck, e.checked = false, time.Now()
-	return asked
+	})
 }

@@ -58,7 +58,7 @@ func TestEntry_Mapping(t *testing.T) {
 }
 
 // An informer of a remote that no rule needs ends after a minute, and not before.
-func TestEngine_Tidy(t *testing.T) {
+func TestEngine_EndUnneeded(t *testing.T) {
 	t.Parallel()
 	cluster := fleettest.Cluster(t, "remote")
 	informers, err := cache.New(cluster.Config(), cache.Options{ReaderFailOnMissingInformer: true})
@@ -78,8 +78,8 @@ func TestEngine_Tidy(t *testing.T) {
 	of := &feed{object: object, cancel: func() {}, members: map[*entry]*member{one: nil}}
 	e.feeds[keyOf(object)] = of
 	tidy := func(at time.Duration) {
-		e.tidy(t.Context(), left.Add(at))
-		e.tidy(t.Context(), left.Add(at)) // Its handler has ended.
+		e.endUnneeded(t.Context(), left.Add(at))
+		e.endUnneeded(t.Context(), left.Add(at)) // Its handler has ended.
 	}
 	tidy(time.Hour)
 	testkit.Equal(t, runs(), true, "while an entry follows it")

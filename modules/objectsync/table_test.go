@@ -15,7 +15,7 @@ import (
 
 func testEntry(t *testing.T) *entry {
 	t.Helper()
-	e := &engine{ctx: t.Context()}
+	e := &engine{ctx: t.Context(), shared: newShared(usual())}
 	return newEntry(e, rules.Rule{Name: "a", UID: "1", Generation: 1}, false)
 }
 
