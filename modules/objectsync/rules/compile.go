@@ -32,40 +32,36 @@ func (r Rule) as(of *hubv1.SyncRule) Rule {
 // Compiler compiles a generation of a SyncRule once for all apps, from any goroutine.
 type Compiler struct {
 	mu    sync.Mutex // protects known
-	known map[string]*compiled
+	known map[string]compiled
 }
 
 type compiled struct {
 	uid        types.UID
 	generation int64
-	once       sync.Once
-	rule       Rule
-	err        error
+	rule       func() (Rule, error)
 }
 
 // Compile is the function Compile, with a memory.
 func (c *Compiler) Compile(of *hubv1.SyncRule) (Rule, error) {
-	one := c.of(of)
-	one.once.Do(func() { one.rule, one.err = Compile(of) })
-	return one.rule.as(of), one.err
+	rule, err := c.of(of)()
+	return rule.as(of), err
 }
 
-func (c *Compiler) of(rule *hubv1.SyncRule) *compiled {
+func (c *Compiler) of(rule *hubv1.SyncRule) func() (Rule, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	one := c.known[rule.Name]
-	isOf := one != nil && one.uid == rule.UID
+	known, compile := c.known[rule.Name], sync.OnceValues(func() (Rule, error) { return Compile(rule) })
+	isOf := known.uid == rule.UID && known.rule != nil
 	switch {
-	case isOf && one.generation == rule.Generation:
-		return one
-	case isOf && one.generation > rule.Generation: // of an app that is late
-		return &compiled{}
+	case isOf && known.generation == rule.Generation:
+		return known.rule
+	case isOf && known.generation > rule.Generation: // of an app that is late
+		return compile
 	case c.known == nil:
-		c.known = map[string]*compiled{}
+		c.known = map[string]compiled{}
 	}
-	one = &compiled{uid: rule.UID, generation: rule.Generation}
-	c.known[rule.Name] = one
-	return one
+	c.known[rule.Name] = compiled{rule.UID, rule.Generation, compile}
+	return compile
 }
 
 // Forget ends the memory of a rule.
