@@ -7,13 +7,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"math"
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
@@ -33,35 +32,28 @@ type limit struct {
 	bytes   int64
 	rule    *entry
 
-	counting sync.Mutex // protects counted; held while the copies are counted, which reads memory
-	counted  time.Time
-
-	mu    sync.Mutex // protects the fields below
-	sizes map[types.NamespacedName]int64
-	total int64
+	mu      sync.Mutex // protects the fields; held while the copies are counted, which reads memory
+	counted time.Time
+	sizes   map[types.NamespacedName]int64
+	total   int64
 }
 
 func newLimit(r *entry) *limit {
 	c := r.params.Config
-	return &limit{objects: int(c.Limits.Objects), bytes: c.MaxBytes(), rule: r, sizes: map[types.NamespacedName]int64{}}
+	return &limit{objects: int(c.Limits.Objects), bytes: c.MaxBytes(), rule: r}
 }
 
-func (l *limit) check(ctx context.Context, up object, s *syncer.Session[object]) (time.Duration, error) {
+func (l *limit) check(ctx context.Context, up object, to types.NamespacedName) error {
 	size, err := sizeOf(up)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	for _, younger := range []time.Duration{math.MaxInt64, countAgain} { // The copies of an earlier app come first.
-		if err := l.count(ctx, younger); err != nil {
-			return 0, err
-		}
-		if l.admit(s.Target(), size) {
-			return 0, nil
-		}
+	if ok, err := l.admit(ctx, to, size); ok || err != nil {
+		return err
 	}
-	return wait.Jitter(countAgain, 1), s.Event(ctx, corev1.EventTypeWarning, reasonOverLimit, fmt.Sprintf(
+	return &syncer.Later{After: wait.Jitter(countAgain, 1), Reason: reasonOverLimit, Why: fmt.Sprintf(
 		"Rule %s brings at most %d objects and %d bytes from this cluster into the hub; this object is beyond that.",
-		l.rule.Name, l.objects, l.bytes))
+		l.rule.Name, l.objects, l.bytes)}
 }
 
 // sizeOf leaves out the status, marks and what the API server adds, so that original and copy have nearly one size.
@@ -79,9 +71,22 @@ func copiedKeys(all map[string]string) map[string]string {
 	return all
 }
 
-func (l *limit) admit(name types.NamespacedName, size int64) bool {
+// admit counts the copies first, since those of an earlier app come first, and again when one does not fit.
+func (l *limit) admit(ctx context.Context, name types.NamespacedName, size int64) (bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if !l.counted.IsZero() && l.fits(name, size) {
+		return true, nil
+	}
+	if time.Since(l.counted) < countAgain {
+		return false, nil
+	}
+	err := l.count(ctx)
+	return err == nil && l.fits(name, size), err
+}
+
+// fits needs the lock, as count does.
+func (l *limit) fits(name types.NamespacedName, size int64) bool {
 	before, known := l.sizes[name]
 	count := len(l.sizes)
 	if !known {
@@ -96,18 +101,12 @@ func (l *limit) admit(name types.NamespacedName, size int64) bool {
 	return true
 }
 
-// count does nothing if there is a younger count. One worker counts, the others wait.
-func (l *limit) count(ctx context.Context, younger time.Duration) error {
-	l.counting.Lock()
-	defer l.counting.Unlock()
-	if !l.counted.IsZero() && time.Since(l.counted) < younger {
-		return nil
-	}
+func (l *limit) count(ctx context.Context) error {
 	all := listOf(l.rule.GVK())
 	if err := l.rule.opened.Copies.Reader().List(ctx, all); err != nil {
 		return fmt.Errorf("count the copies of rule %s: %w", l.rule.Name, err)
 	}
-	sizes, total := map[types.NamespacedName]int64{}, int64(0)
+	l.sizes, l.total, l.counted = map[types.NamespacedName]int64{}, 0, time.Now()
 	for i := range all.Items {
 		one := &all.Items[i]
 		size, err := sizeOf(one)
@@ -115,13 +114,9 @@ func (l *limit) count(ctx context.Context, younger time.Duration) error {
 			return err
 		}
 		if translate.IsCopy(one) {
-			sizes[types.NamespacedName{Namespace: one.GetNamespace(), Name: one.GetName()}] = size
-			total += size
+			l.sizes[client.ObjectKeyFromObject(one)] = size
+			l.total += size
 		}
 	}
-	l.counted = time.Now()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.sizes, l.total = sizes, total
 	return nil
 }

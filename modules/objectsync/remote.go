@@ -63,9 +63,12 @@ func (e *entry) open(ctx context.Context) (err error) {
 		e.limit = newLimit(e)
 	}
 	selector := e.Selector(e.engine.cluster, e.labelsOf)
-	e.opened, err = syncer.Open(e.pair, syncer.Syncer[object](&copier{rule: e, Copy: syncer.Copy[object]{
-		Called: "copies", Mutate: e.mutate, Adopt: e.adopts,
-	}}), e.Translator(placeOf(p)), syncer.Options[object]{
+	one := &syncer.Copy[object]{Called: "copies", Status: e.ReturnsStatus(), Mutate: e.mutate, Adopt: e.adopts}
+	var copies syncer.Syncer[object] = one
+	if e.CreatesNamespace() {
+		copies = makesNamespace{one}
+	}
+	e.opened, err = syncer.Open(e.pair, copies, e.Translator(placeOf(p)), syncer.Options[object]{
 		Kind: e.GVK(), Exclude: e.Exclude, Observe: e.Mode == hubv1.SyncObserve, CreateOnly: e.Mode == hubv1.SyncCreate, Moves: true,
 		Select:               func(up object) bool { return !e.drains && selector.Selects(up) },
 		OnDownstreamDeletion: syncer.DeletionPolicy(e.OnTargetDeletion),
@@ -190,12 +193,21 @@ func (e *entry) namespace(name string) (*metav1.PartialObjectMetadata, error) {
 	return found, e.namespaces.Get(ctx, types.NamespacedName{Name: name}, found)
 }
 
-func (e *entry) mutate(ctx context.Context, _, copied object) error {
-	p, err := e.patcher()
-	if err != nil {
-		return err
+// mutate: an original beyond the limit, or that a patch does not fit, is tried again when it changes, and from time to time.
+func (e *entry) mutate(ctx context.Context, up, copied object) error {
+	if e.limit != nil {
+		if err := e.limit.check(ctx, up, client.ObjectKeyFromObject(copied)); err != nil {
+			return err
+		}
 	}
-	return p.Apply(ctx, copied)
+	p, err := e.patcher()
+	if err == nil {
+		err = p.Apply(ctx, copied)
+	}
+	if errors.Is(err, rules.ErrPatch) {
+		return &syncer.Later{After: patchAgain, Reason: rules.ReasonPatchFailed, Why: fmt.Sprintf("Rule %s does not copy this object: %v.", e.Name, err)}
+	}
+	return err
 }
 
 func (e *entry) patcher() (*rules.Patcher, error) {
@@ -211,63 +223,19 @@ func (e *entry) adopts(ctx context.Context, up, down object) bool {
 	return err == nil && e.Adopts(ctx, p, e.Translator(at).Metadata(up, client.ObjectKeyFromObject(down)), down)
 }
 
-type copier struct {
-	syncer.Copy[object]
-	rule *entry
-}
+// makesNamespace makes the missing namespace of a copy, and never changes one.
+type makesNamespace struct{ *syncer.Copy[object] }
 
-func (c *copier) SyncDown(ctx context.Context, e syncer.Down[object]) (reconcile.Result, error) {
-	return c.within(ctx, e.Upstream, e.Session, func() (reconcile.Result, error) {
-		result, err := c.Copy.SyncDown(ctx, e)
-		if apierrors.IsNotFound(err) && c.rule.CreatesNamespace() {
-			if err = c.createNamespace(ctx, e.Session); err == nil {
-				result, err = c.Copy.SyncDown(ctx, e)
-			}
-		}
-		return result, err
-	})
-}
-
-// Sync brings the status back also if a patch does not fit.
-func (c *copier) Sync(ctx context.Context, e syncer.Both[object]) (reconcile.Result, error) {
-	var up error
-	result, down := c.within(ctx, e.Upstream, e.Session, func() (reconcile.Result, error) {
-		if c.rule.ReturnsStatus() {
-			up = e.ApplyStatus(ctx, e.Downstream)
-		}
-		return c.Copy.Sync(ctx, e)
-	})
-	if up == nil {
-		return result, down
-	}
-	return reconcile.Result{}, syncer.BothDirections(up, down)
-}
-
-// within copies within the limits of the rule. A patch that does not fit is an event of the original: it is tried again when that
-// changes, and from time to time.
-func (c *copier) within(
-	ctx context.Context, up object, s *syncer.Session[object], write func() (reconcile.Result, error),
-) (reconcile.Result, error) {
-	if c.rule.limit != nil {
-		if again, err := c.rule.limit.check(ctx, up, s); err != nil || again > 0 {
-			return reconcile.Result{RequeueAfter: again}, err
-		}
-	}
-	result, err := write()
-	if !errors.Is(err, rules.ErrPatch) {
+func (m makesNamespace) SyncDown(ctx context.Context, e syncer.Down[object]) (reconcile.Result, error) {
+	result, err := m.Copy.SyncDown(ctx, e)
+	if !apierrors.IsNotFound(err) {
 		return result, err
 	}
-	told := s.Event(ctx, corev1.EventTypeWarning, rules.ReasonPatchFailed, fmt.Sprintf("Rule %s does not copy this object: %v.", c.rule.Name, err))
-	return reconcile.Result{RequeueAfter: patchAgain}, told
-}
-
-// createNamespace makes the namespace of a copy, and never changes one.
-func (c *copier) createNamespace(ctx context.Context, s *syncer.Session[object]) error {
-	err := s.DownstreamAccess().Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.Target().Namespace}})
-	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("create the namespace of a copy: %w", err)
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: e.Target().Namespace}}
+	if err := e.DownstreamAccess().Client.Create(ctx, namespace); err != nil && !apierrors.IsAlreadyExists(err) {
+		return result, fmt.Errorf("create the namespace of a copy: %w", err)
 	}
-	return nil
+	return m.Copy.SyncDown(ctx, e)
 }
 
 // hasCopies reports whether a rule that does not select the Cluster has copies there, as from a time when the hub did not run.

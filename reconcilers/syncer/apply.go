@@ -52,7 +52,7 @@ func (s *Session[T]) Apply(ctx context.Context, desired T) error {
 		if err != nil || inStep {
 			return err
 		}
-		if err := s.checkFight(ctx, path, r.memory.Digest(fields)); err != nil {
+		if err := s.checkFight(path, r.memory.Digest(fields)); err != nil {
 			return err
 		}
 	}
@@ -292,7 +292,7 @@ func (s *Session[T]) rejected(ctx context.Context, err error) error {
 	if undeclared {
 		s.problem = ReasonUndeclared
 	}
-	return r.later(s.key, "the downstream API server rejects the copy")
+	return &Later{After: r.pauses.When(s.key), Why: "the downstream API server rejects the copy"}
 }
 
 func verbOf(down presence) verb {

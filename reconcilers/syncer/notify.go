@@ -17,7 +17,6 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
@@ -161,7 +160,7 @@ func (e *writeError) Error() string { return e.what + ": " + e.err.Error() }
 
 func (e *writeError) Unwrap() error { return e.err }
 
-// noteFailure reports a write that is refused repeatedly: nothing else shows that a copy or a status is old.
+// noteFailure reports a Later with a Reason, and a write that is refused repeatedly: nothing else shows that a copy or a status is old.
 func (s *Session[T]) noteFailure(ctx context.Context, err error) {
 	if err == nil {
 		if s.of.memory.Of(s.key).Refused > 0 {
@@ -175,7 +174,11 @@ func (s *Session[T]) noteFailure(ctx context.Context, err error) {
 		parts = []error{both.down, both.up}
 	}
 	for _, one := range parts {
-		if told := s.noteRefusal(ctx, one); told != nil {
+		told := s.noteRefusal(ctx, one)
+		if later, ok := errors.AsType[*Later](one); ok && later.Reason != "" {
+			told = s.notify(ctx, note{reason: later.Reason, warning: true, text: later.Why})
+		}
+		if told != nil {
 			s.of.log.V(1).Info("Failed to record an event", "object", s.key.String(), "reason", told.Error())
 		}
 	}
@@ -198,50 +201,44 @@ func (s *Session[T]) noteRefusal(ctx context.Context, err error) error {
 	return s.notify(ctx, n)
 }
 
-// laterError is tried again after a pause, and has been reported.
-type laterError struct {
-	after time.Duration
-	why   string
+// Later is an error that is tried again after a pause, without an entry in the log. With a Reason it becomes a warning about the upstream
+// object; see Session.Event.
+type Later struct {
+	After  time.Duration
+	Reason string
+	Why    string // the text of the event
 }
 
-func (e *laterError) Error() string { return fmt.Sprintf("tried again after %s: %s", e.after, e.why) }
+// Error says why, too.
+func (e *Later) Error() string { return fmt.Sprintf("tried again after %s: %s", e.After, e.Why) }
 
 // errBehind: a live read does not confirm the decision.
-var errBehind = &laterError{after: conflicted, why: "the cache is behind the API server"}
-
-// later repeats the reconcile after a pause, which doubles each time.
-func (r *reconciler[T]) later(key types.NamespacedName, why string) error {
-	return &laterError{after: r.pauses.When(key), why: why}
-}
+var errBehind = &Later{After: conflicted, Why: "the cache is behind the API server"}
 
 // checkFight fails if another client has set a field too often. A field counts if it differs although the pair has
 // written the same value before.
-func (s *Session[T]) checkFight(ctx context.Context, path string, sent uint64) error {
+func (s *Session[T]) checkFight(path string, sent uint64) error {
 	if path == "" || s.of.memory.Of(s.key).Wrote.Desired != sent {
 		return nil
 	}
-	return s.fight(ctx, path, fmt.Sprintf("the field %s of downstream %s %s", path, s.of.kind.Kind, s.name))
+	return s.fight(path, fmt.Sprintf("the field %s of downstream %s %s", path, s.of.kind.Kind, s.name))
 }
 
-func (s *Session[T]) checkStatusFight(ctx context.Context, sent uint64) error {
+func (s *Session[T]) checkStatusFight(sent uint64) error {
 	if s.of.memory.Of(s.key).Wrote.Status.Sent != sent {
 		return nil
 	}
-	return s.fight(ctx, "status", fmt.Sprintf("the status of upstream %s %s", s.of.kind.Kind, s.key))
+	return s.fight("status", fmt.Sprintf("the status of upstream %s %s", s.of.kind.Kind, s.key))
 }
 
-func (s *Session[T]) fight(ctx context.Context, field, what string) error {
+func (s *Session[T]) fight(field, what string) error {
 	r := s.of
 	pause := r.memory.Flip(s.key, field, time.Now())
 	if pause == 0 {
 		return nil
 	}
 	r.pair.metrics.contended(r.kind.Kind)
-	err := s.notify(ctx, note{reason: ReasonContended, warning: true, text: fmt.Sprintf(
+	return &Later{After: pause, Reason: ReasonContended, Why: fmt.Sprintf(
 		"Another client changes %s each time that the pair writes it; the pair writes it less often. "+
-			"Exclude the field from the pair, or keep the other client from writing it.", what)})
-	if err != nil {
-		return err
-	}
-	return &laterError{after: pause, why: "another client changes the same field"}
+			"Exclude the field from the pair, or keep the other client from writing it.", what)}
 }

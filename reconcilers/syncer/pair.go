@@ -113,7 +113,7 @@ func (p *Pair) giveUp(ctx context.Context) (context.Context, bool, error) {
 	}
 	with, wait, err := p.options.GiveUp(ctx)
 	if err == nil && wait > 0 {
-		err = &laterError{after: wait, why: "the copy is given up by a change that is young"}
+		err = &Later{After: wait, Why: "the copy is given up by a change that is young"}
 	}
 	return with, err == nil, err
 }

@@ -115,7 +115,7 @@ func (s *Session[T]) report(err error) {
 
 // settle: a conflict is no error, since the cache gets the change and the object is reconciled again.
 func settle(result reconcile.Result, err error) (reconcile.Result, error) {
-	var later *laterError
+	var later *Later
 	var both *bothError
 	switch {
 	case err == nil:
@@ -129,7 +129,7 @@ func settle(result reconcile.Result, err error) (reconcile.Result, error) {
 		// A direction that waits does not wait for the backoff of one that fails, whose RequeueAfter is 0.
 		return reconcile.Result{RequeueAfter: max(min(up.RequeueAfter, down.RequeueAfter), pauseBase)}, nil
 	case errors.As(err, &later):
-		return reconcile.Result{RequeueAfter: wait.Jitter(later.after, 0.1)}, nil
+		return reconcile.Result{RequeueAfter: wait.Jitter(later.After, 0.1)}, nil
 	case apierrors.IsConflict(err):
 		return reconcile.Result{RequeueAfter: conflicted}, nil
 	}

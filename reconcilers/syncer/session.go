@@ -4,6 +4,7 @@ package syncer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -128,10 +129,10 @@ func (s *Session[T]) act(ctx context.Context) (reconcile.Result, error) {
 func (s *Session[T]) renew(ctx context.Context) (reconcile.Result, error) {
 	s.renewing = true
 	result, err := s.of.syncer.SyncDown(ctx, Down[T]{Upstream: copyOf(s.up), Session: s})
-	if err != nil || s.renewed {
+	if _, cannot := errors.AsType[*Later](err); err != nil && !cannot || s.renewed {
 		return result, err
 	}
-	return reconcile.Result{}, s.deleteDown(ctx)
+	return reconcile.Result{}, s.deleteDown(ctx) // If there may be no copy, the next reconcile says why.
 }
 
 func (s *Session[T]) renewWith(ctx context.Context, fields map[string]any) error {
@@ -199,27 +200,23 @@ func (s *Session[T]) conflict(ctx context.Context) (reconcile.Result, error) {
 	r := s.of
 	i, ok := r.syncer.(Importer[T])
 	if !ok || s.facts.up != present || s.facts.down != present || s.isCopyOfAnother(s.down) || !i.Import(ctx, copyOf(s.up), copyOf(s.down)) {
-		return reconcile.Result{}, s.nameConflict(ctx, s.facts.ownership)
+		return reconcile.Result{}, s.nameConflict()
 	}
 	// From here on it is the copy, which Sync marks.
 	s.facts.ownership = Ours
 	return r.syncer.Sync(ctx, Both[T]{Upstream: copyOf(s.up), Downstream: copyOf(s.down), Session: s})
 }
 
-func (s *Session[T]) nameConflict(ctx context.Context, found Ownership) error {
+func (s *Session[T]) nameConflict() error {
 	r := s.of
 	r.memory.Block(s.name, s.key)
 	r.pair.metrics.conflict(r.kind.Kind)
 	why := "is not a copy of this object"
-	if found == Copied {
+	if s.facts.ownership == Copied {
 		why = "has the marks of another object"
 	}
-	err := s.notify(ctx, note{reason: ReasonNameConflict, warning: true, text: fmt.Sprintf(
-		"%s %s exists in the downstream cluster and %s; it is not changed. Rename or delete one of them.", r.kind.Kind, s.name, why)})
-	if err != nil {
-		return err
-	}
-	return r.later(s.key, "the name of the copy belongs to another object")
+	return &Later{After: r.pauses.When(s.key), Reason: ReasonNameConflict, Why: fmt.Sprintf(
+		"%s %s exists in the downstream cluster and %s; it is not changed. Rename or delete one of them.", r.kind.Kind, s.name, why)}
 }
 
 // importedFrom returns for which downstream object the upstream object was made. One with a copied annotation was

@@ -47,9 +47,9 @@ func (s *Session[T]) ApplyStatus(ctx context.Context, from T) error {
 		return nil
 	}
 	if wait := s.statusWait(time.Now()); wait > 0 {
-		return &laterError{after: wait, why: "the status was written a moment ago"}
+		return &Later{After: wait, Why: "the status was written a moment ago"}
 	}
-	if err := s.checkStatusFight(ctx, is.sent); err != nil {
+	if err := s.checkStatusFight(is.sent); err != nil {
 		return err
 	}
 	if r.options.Observe {
