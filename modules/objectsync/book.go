@@ -5,13 +5,10 @@ package objectsync
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
+	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/moduleconfig"
 )
 
@@ -20,35 +17,26 @@ const Name = "sync"
 
 // book is what the operator has configured: for RulesModule, whose own configuration has nothing.
 type book struct {
-	config   rules.Config
-	clusters labels.Selector // that run the module, unless spec.modules is set
+	config  rules.Config
+	modules []registry.Module // Module as it is configured
 }
 
-func newBook(configs []moduleconfig.Config) (book, error) {
-	b := book{config: rules.Defaults(), clusters: labels.Everything()}
-	i := slices.IndexFunc(configs, func(c moduleconfig.Config) bool { return c.Name == Name })
-	if i < 0 {
-		return b, nil
-	}
-	own := configs[i]
-	if len(own.Config) > 0 {
-		if err := json.Unmarshal(own.Config, &b.config); err != nil {
-			return book{}, fmt.Errorf("decode the configuration of %s: %w", Name, err)
+func newBook(configs []moduleconfig.Config) (b book, err error) {
+	b.config = rules.Defaults()
+	for _, one := range configs {
+		if one.Name == Name && len(one.Config) > 0 {
+			err = json.Unmarshal(one.Config, &b.config)
 		}
 	}
-	if own.Clusters == nil {
-		return b, nil
+	if err == nil {
+		b.modules, err = registry.ConfigureModules([]registry.Module{Module}, configs)
 	}
-	var err error
-	if b.clusters, err = metav1.LabelSelectorAsSelector(own.Clusters); err != nil {
-		return book{}, fmt.Errorf("decode the selector of clusters: %w", err)
+	if err != nil {
+		return book{}, fmt.Errorf("read the configuration of %s: %w", Name, err)
 	}
 	return b, nil
 }
 
 func (b book) runs(c *hubv1.Cluster) bool {
-	if c.Spec.Modules != nil {
-		return slices.Contains(c.Spec.Modules, Name)
-	}
-	return b.clusters.Matches(labels.Set(c.Labels))
+	return len(registry.SelectModules(b.modules, c.Labels, c.Spec.Modules)) > 0
 }
