@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -52,50 +51,36 @@ func (v *clusterView) Requests(observe Notify) source.TypedSyncingSource[reconci
 			return true
 		},
 	}
-	return &endingKind{view: v, handler: h, noted: noted}
+	return source.Kind(cache.Cache(endingCache{v.cluster.GetCache(), v.refused}), v.object, h, noted)
 }
 
-// endingKind is a source.Kind whose handler ends with the context of the source, and not with the cache.
-type endingKind struct {
-	view    *clusterView
-	handler handler.EventHandler
-	noted   predicate.Predicate
-	inner   source.SyncingSource // nil before Start
-}
-
-func (k *endingKind) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-	from := endingCache{Cache: k.view.cluster.GetCache(), ends: ctx, refused: k.view.refused}
-	k.inner = source.Kind(cache.Cache(from), k.view.object, k.handler, k.noted)
-	return k.inner.Start(ctx, queue)
-}
-
-func (k *endingKind) WaitForSync(ctx context.Context) error { return k.inner.WaitForSync(ctx) }
-
+// endingCache has informers whose handlers end with the source that adds them, and not with the cache.
 type endingCache struct {
 	cache.Cache
-	ends    context.Context //nolint:containedctx // The life of the source.
 	refused func()
 }
 
+// GetInformer gets the context of the source.
 func (c endingCache) GetInformer(ctx context.Context, obj client.Object, o ...cache.InformerGetOption) (cache.Informer, error) {
 	found, err := c.Cache.GetInformer(ctx, obj, o...)
-	return endingInformer{found, c}, err
+	return endingInformer{found, ctx, c.refused}, err
 }
 
 type endingInformer struct {
 	cache.Informer
-	of endingCache
+	ends    context.Context //nolint:containedctx // The life of the source.
+	refused func()
 }
 
 func (i endingInformer) AddEventHandlerWithOptions(
 	h toolscache.ResourceEventHandler, o toolscache.HandlerOptions,
 ) (toolscache.ResourceEventHandlerRegistration, error) {
-	if i.of.refused != nil {
-		h = refusable{h, i.of.refused}
+	if i.refused != nil {
+		h = refusable{h, i.refused}
 	}
 	added, err := i.Informer.AddEventHandlerWithOptions(h, o)
 	if err == nil {
-		context.AfterFunc(i.of.ends, func() { _ = i.RemoveEventHandler(added) }) // It fails only for one of another informer.
+		context.AfterFunc(i.ends, func() { _ = i.RemoveEventHandler(added) }) // It fails only for one of another informer.
 	}
 	return added, err
 }
