@@ -57,7 +57,7 @@ func TestReleaser_AnotherHub(t *testing.T) {
 	t.Parallel()
 	r := &releaser{kind: orders().GVK(), releasers: &releasers{}}
 	r.params.Options.HubID = "ours"
-	why, err := r.abandoned(t.Context(), []rules.Rule{orders()}, &metav1.PartialObjectMetadata{}, orders().Finalizer(rules.Place{HubID: "theirs"}))
+	why, err := r.abandoned(t.Context(), &metav1.PartialObjectMetadata{}, orders().Finalizer(rules.Place{HubID: "theirs"}))
 	if err != nil || !strings.Contains(why, "another hub") {
 		t.Errorf("got %q, %v", why, err)
 	}

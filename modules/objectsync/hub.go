@@ -64,22 +64,6 @@ type releaser struct {
 	kind schema.GroupVersionKind
 }
 
-// holders are the rules that hold originals of the kind.
-func (r *releaser) holders(ctx context.Context) ([]rules.Rule, error) {
-	var all hubv1.SyncRuleList
-	if err := r.params.Client.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list the rules: %w", err)
-	}
-	var found []rules.Rule
-	for i := range all.Items {
-		one, err := r.rules.Compile(&all.Items[i])
-		if err == nil && one.GVK() == r.kind && one.HasFinalizers() {
-			found = append(found, one)
-		}
-	}
-	return found, nil
-}
-
 func (r *releaser) add() error {
 	name := strings.ReplaceAll("sync-release-"+strings.ToLower(r.kind.GroupKind().String()), ".", "-")
 	return registry.ControllerManagedBy(r.params.Manager).Named(name).
@@ -112,13 +96,9 @@ func (r *releaser) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 	if !isHeld(obj) {
 		return reconcile.Result{}, nil
 	}
-	all, err := r.holders(ctx)
-	if err != nil {
-		return reconcile.Result{}, err
-	}
 	for _, finalizer := range held(obj) {
 		name, _ := rules.RuleOfFinalizer(finalizer)
-		why, err := r.abandoned(ctx, all, obj, finalizer)
+		why, err := r.abandoned(ctx, obj, finalizer)
 		if err != nil {
 			return reconcile.Result{}, err
 		}
@@ -136,27 +116,30 @@ func (r *releaser) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 }
 
 // abandoned says why the copy is given up; empty if it is not.
-func (r *releaser) abandoned(
-	ctx context.Context, all []rules.Rule, obj *metav1.PartialObjectMetadata, finalizer string,
-) (string, error) {
+func (r *releaser) abandoned(ctx context.Context, obj *metav1.PartialObjectMetadata, finalizer string) (string, error) {
 	name, _ := rules.RuleOfFinalizer(finalizer)
 	ours := rules.Rule{SyncRuleSpec: hubv1.SyncRuleSpec{From: hubv1.SyncFromHub}, Name: name}
 	if finalizer != ours.Finalizer(rules.Place{HubID: r.params.Options.HubID}) {
 		return "another hub has made it, as before this one was restored into a new cluster", nil
 	}
-	i := slices.IndexFunc(all, func(one rules.Rule) bool {
-		cluster, ok := one.ClusterOf(obj.Namespace)
-		return ok && one.Name == name && slices.Contains(one.SourceNamespaces(cluster), obj.Namespace)
-	})
-	if i < 0 {
+	found := &hubv1.SyncRule{}
+	err := r.params.Client.Get(ctx, client.ObjectKey{Name: name}, found)
+	if client.IgnoreNotFound(err) != nil {
+		return "", fmt.Errorf("read the rule %s: %w", name, err)
+	}
+	var rule rules.Rule
+	if err == nil {
+		rule, err = r.rules.Compile(found)
+	}
+	cluster, ok := rule.ClusterOf(obj.Namespace)
+	if err != nil || !ok || rule.GVK() != r.kind || !rule.HasFinalizers() || !slices.Contains(rule.SourceNamespaces(cluster), obj.Namespace) {
 		return "the rule does not exist, or has no copies of this namespace", nil
 	}
-	if all[i].IsTerminating {
+	if rule.IsTerminating {
 		return "", nil // Its end releases all originals.
 	}
-	cluster, _ := all[i].ClusterOf(obj.Namespace)
 	var c hubv1.Cluster
-	err := r.params.APIReader.Get(ctx, client.ObjectKey{Name: cluster}, &c)
+	err = r.params.APIReader.Get(ctx, client.ObjectKey{Name: cluster}, &c)
 	switch {
 	case apierrors.IsNotFound(err):
 		return "the Cluster " + cluster + " does not exist", nil
@@ -164,10 +147,10 @@ func (r *releaser) abandoned(
 		return "", fmt.Errorf("read the Cluster %s: %w", cluster, err)
 	case !r.book.runs(&c):
 		return "the Cluster " + cluster + " does not run the module " + Name, nil
-	case !all[i].SelectsCluster(c.Labels):
+	case !rule.SelectsCluster(c.Labels):
 		return "the rule does not select the Cluster " + cluster, nil
 	}
-	return unselected(obj, all[i], &c), nil
+	return unselected(obj, rule, &c), nil
 }
 
 // unselected says why a Cluster that runs the module will not release an object.
