@@ -62,8 +62,7 @@ type engine struct {
 	entries map[string]*entry
 	looked  map[string]int64 // the generation of rules that do not select the Cluster and have no copies there
 	tables  map[tableKey]*table
-	feeds   map[any]*feed   // by View in the hub, and by keyOf in the remote
-	ended   []client.Object // whose informers have to end
+	feeds   map[any]*feed // by View in the hub, and by keyOf in the remote
 }
 
 func newEngine(p Params) *engine {

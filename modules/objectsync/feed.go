@@ -60,7 +60,7 @@ func (e *engine) feed(of any, next *feed, one *entry) *feed {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	f := e.feeds[of]
-	if f == nil {
+	if f == nil || f.ctx.Err() != nil {
 		f = next
 		e.feeds[of] = f
 		f.members, f.synced = map[*entry]*member{}, make(chan struct{})
@@ -156,16 +156,17 @@ func (e *engine) leave(one *entry) {
 // endUnneeded ends feeds without a rule. A permission that only they need can then be taken away. The informer of a
 // remote ends with the next call, when it has no handler.
 func (e *engine) endUnneeded(ctx context.Context, now time.Time) {
+	var ended []client.Object
 	e.mu.Lock()
-	ended := slices.DeleteFunc(e.ended, func(object client.Object) bool { return e.feeds[keyOf(object)] != nil })
-	e.ended = nil
 	for of, f := range e.feeds {
-		if f.isUnneeded(now) {
-			f.cancel()
+		switch {
+		case f.ctx.Err() != nil:
 			delete(e.feeds, of)
 			if f.object != nil {
-				e.ended = append(e.ended, f.object)
+				ended = append(ended, f.object)
 			}
+		case f.isUnneeded(now):
+			f.cancel()
 		}
 	}
 	e.mu.Unlock()

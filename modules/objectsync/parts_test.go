@@ -75,7 +75,8 @@ func TestEngine_EndUnneeded(t *testing.T) {
 	_, err = informers.GetInformer(t.Context(), object)
 	testkit.Must(t, err)
 	left, one := time.Now(), &entry{}
-	of := &feed{object: object, cancel: func() {}, members: map[*entry]*member{one: nil}}
+	of := &feed{object: object, members: map[*entry]*member{one: nil}}
+	of.ctx, of.cancel = context.WithCancel(t.Context())
 	e.feeds[keyOf(object)] = of
 	tidy := func(at time.Duration) {
 		e.endUnneeded(t.Context(), left.Add(at))
