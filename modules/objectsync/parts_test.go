@@ -127,7 +127,7 @@ func TestStanding_Held(t *testing.T) {
 // What the operator does not allow is in the conditions, with the reason NotAllowed.
 func TestStanding_NotAllowed(t *testing.T) {
 	t.Parallel()
-	s := standing{rule: ruleOfConfigs(), refused: fmt.Errorf("%w: the kind ConfigMap", rules.ErrNotAllowed)}
+	s := standing{rule: ruleOfConfigs(), invalid: fmt.Errorf("%w: the kind ConfigMap", rules.ErrNotAllowed)}
 	s.sum()
 	s.status()
 	for condition, want := range map[string]metav1.ConditionStatus{

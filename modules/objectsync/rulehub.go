@@ -127,7 +127,7 @@ func (r *ruleReconciler) standing(ctx context.Context, rule *hubv1.SyncRule, com
 	live := map[string]bool{r.params.Options.Replica: true}
 	s := &standing{rule: rule, invalid: invalid}
 	if invalid == nil && !compiled.IsTerminating {
-		s.refused = r.book.config.Allow.Check(compiled)
+		s.invalid = r.book.config.Allow.Check(compiled)
 	}
 	for i := range clusters.Items {
 		c := &clusters.Items[i]

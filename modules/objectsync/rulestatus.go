@@ -3,6 +3,7 @@
 package objectsync
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 )
 
 const (
@@ -24,8 +26,7 @@ type standing struct {
 	rule     *hubv1.SyncRule
 	replicas []hubv1.SyncReplica // that have not ended
 	selected []*hubv1.Cluster    // that run the module
-	invalid  error               // why the rule can work nowhere
-	refused  error               // why the operator does not allow it
+	invalid  error               // why the rule can work nowhere, or the operator does not allow it
 
 	known, ready, unreachable, ended, copies, troubled int32
 	unready                                            []string
@@ -79,15 +80,10 @@ func (s *standing) status() {
 	ready := s.isReady(total)
 	s.set(ready)
 	s.set(s.complete(total))
-	s.only(hubv1.ConditionHeld, s.held())
-	stalled, reconciling := metav1.Condition{}, metav1.Condition{}
-	if s.invalid != nil || s.refused != nil {
-		stalled = metav1.Condition{Type: hubv1.ConditionStalled, Status: metav1.ConditionTrue, Reason: ready.Reason, Message: ready.Message}
-	} else if ready.Status != metav1.ConditionTrue {
-		reconciling = metav1.Condition{Type: hubv1.ConditionReconciling, Status: metav1.ConditionTrue, Reason: ready.Reason, Message: ready.Message}
-	}
-	s.only(hubv1.ConditionStalled, stalled)
-	s.only(hubv1.ConditionReconciling, reconciling)
+	held := s.held()
+	s.only(hubv1.ConditionHeld, held.Reason != "", held)
+	s.only(hubv1.ConditionStalled, s.invalid != nil, ready)
+	s.only(hubv1.ConditionReconciling, s.invalid == nil && ready.Status != metav1.ConditionTrue, ready)
 }
 
 func (s *standing) set(c metav1.Condition) {
@@ -96,24 +92,22 @@ func (s *standing) set(c metav1.Condition) {
 	meta.SetStatusCondition(&s.rule.Status.Conditions, c)
 }
 
-// only has the condition while it is True.
-func (s *standing) only(kind string, c metav1.Condition) {
-	if c.Type == "" {
-		meta.RemoveStatusCondition(&s.rule.Status.Conditions, kind)
+// only has a condition while it is True.
+func (s *standing) only(kind string, isTrue bool, why metav1.Condition) {
+	if isTrue {
+		s.set(metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: why.Reason, Message: why.Message})
 		return
 	}
-	s.set(c)
+	meta.RemoveStatusCondition(&s.rule.Status.Conditions, kind)
 }
 
 func (s *standing) valid() metav1.Condition {
-	c := metav1.Condition{Type: hubv1.ConditionValid, Status: metav1.ConditionFalse, Reason: hubv1.ReasonInvalid}
-	switch {
-	case s.invalid != nil:
-		c.Message = s.invalid.Error()
-	case s.refused != nil:
-		c.Reason, c.Message = hubv1.ReasonNotAllowed, s.refused.Error()
-	default:
-		c.Status, c.Reason, c.Message = metav1.ConditionTrue, hubv1.ReasonValid, "The rule can work"
+	c := metav1.Condition{Type: hubv1.ConditionValid, Status: metav1.ConditionTrue, Reason: hubv1.ReasonValid, Message: "The rule can work"}
+	if s.invalid != nil {
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, hubv1.ReasonInvalid, s.invalid.Error()
+	}
+	if errors.Is(s.invalid, rules.ErrNotAllowed) {
+		c.Reason = hubv1.ReasonNotAllowed
 	}
 	return c
 }
@@ -123,7 +117,7 @@ func (s *standing) isReady(total int32) metav1.Condition {
 	switch waiting := s.waiting(); {
 	case !s.rule.DeletionTimestamp.IsZero():
 		c.Reason, c.Message = hubv1.ReasonEnding, fmt.Sprintf("The rule is being deleted; %d of %d Clusters have ended it", s.ended, total)
-	case s.invalid != nil || s.refused != nil:
+	case s.invalid != nil:
 		valid := s.valid()
 		c.Reason, c.Message = valid.Reason, valid.Message
 	case waiting > 0:
@@ -141,7 +135,7 @@ func (s *standing) isReady(total int32) metav1.Condition {
 func (s *standing) complete(total int32) metav1.Condition {
 	c := metav1.Condition{Type: hubv1.ConditionComplete, Status: metav1.ConditionFalse, Reason: hubv1.ReasonIncomplete}
 	switch {
-	case s.ready >= total && !s.late && s.rule.DeletionTimestamp.IsZero() && s.invalid == nil && s.refused == nil:
+	case s.ready >= total && !s.late && s.rule.DeletionTimestamp.IsZero() && s.invalid == nil:
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, hubv1.ReasonFollowing, "All selected Clusters have followed the rule"
 		return c
 	case s.waiting() == 0:
@@ -187,7 +181,7 @@ func (s *standing) held() metav1.Condition {
 		return metav1.Condition{}
 	}
 	return metav1.Condition{
-		Type: hubv1.ConditionHeld, Status: metav1.ConditionTrue, Reason: hubv1.ReasonHeld,
+		Reason: hubv1.ReasonHeld,
 		Message: fmt.Sprintf("More copies would go than a rule may delete. If an edit gives them up, and that is meant: "+
 			"kubectl annotate syncrule %s %s=%d --overwrite (hub deletes ls has the others). In at least %d Clusters: %s", s.rule.Name, hubv1.AnnotationAllowHeld,
 			s.rule.Generation, len(held), strings.Join(held[:min(len(held), maxNamed)], "; ")),
