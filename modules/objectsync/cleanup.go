@@ -52,13 +52,12 @@ func cleanup(p Params) registry.CleanupStep {
 type cleaner struct {
 	rule   rules.Rule
 	at     rules.Place
-	params Params        // of an app
 	live   client.Reader // of the cluster with the copies
 	target client.Client
 }
 
 func newCleaner(p Params, r rules.Rule) cleaner {
-	c := cleaner{rule: r, at: placeOf(p), params: p, live: p.APIReader, target: p.Client}
+	c := cleaner{rule: r, at: placeOf(p), live: p.APIReader, target: p.Client}
 	if r.From == hubv1.SyncFromRemote {
 		c.live, c.target = p.HubClient, p.HubClient
 	}

@@ -154,19 +154,18 @@ func (e *entry) bring(ctx context.Context, found problems) error {
 
 // look reads one object on each side.
 func (e *entry) look(ctx context.Context, found problems) error {
-	remoteOptions, hubOptions := []client.ListOption{client.Limit(1)}, []client.ListOption{client.Limit(1)}
-	if scope := e.remoteScopes()[0]; e.IsNamespaced() {
-		remoteOptions = append(remoteOptions, client.InNamespace(scope))
-	}
+	hub, remote := metav1.NamespaceAll, metav1.NamespaceAll
 	if named := e.HubNamespaces(); len(named) > 0 {
-		hubOptions = append(hubOptions, client.InNamespace(named[0]))
+		hub = named[0]
+	}
+	if e.IsNamespaced() {
+		remote = e.remoteScopes()[0]
 	}
 	for _, one := range []struct {
-		reader  client.Reader
-		where   string
-		options []client.ListOption
-	}{{e.params.HubClient, inHub, hubOptions}, {e.params.APIReader, inRemote, remoteOptions}} {
-		err := one.reader.List(ctx, metadataOf(e.GVK()), one.options...)
+		reader           client.Reader
+		where, namespace string
+	}{{e.params.HubClient, inHub, hub}, {e.params.APIReader, inRemote, remote}} {
+		err := one.reader.List(ctx, metadataOf(e.GVK()), client.Limit(1), client.InNamespace(one.namespace))
 		switch {
 		case isAbsent(err):
 			found[hubv1.SyncKindMissing] = e.Kind.Kind + " in " + one.where
