@@ -34,12 +34,10 @@ func EnsureCRD(ctx context.Context, p *Pair, kind schema.GroupVersionKind) error
 	backoff := wait.Backoff{Duration: 300 * time.Millisecond, Factor: 1.5, Jitter: 0.1, Steps: 20, Cap: time.Minute}
 	var last error
 	err := backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (established bool, err error) {
-		err = p.With(ctx, func(ctx context.Context, up, down Access) (err error) {
-			if established, err = ensureCRD(ctx, up, down, kind); established {
-				established, err = isDiscovered(down, kind)
-			}
-			return err
-		})
+		down := p.options.Downstream.Access()
+		if established, err = ensureCRD(ctx, p.options.Upstream.Access(), down, kind); established {
+			established, err = isDiscovered(down, kind)
+		}
 		if err == nil || isLasting(err) {
 			return established, err
 		}

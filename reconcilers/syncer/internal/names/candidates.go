@@ -20,31 +20,22 @@ const (
 
 // OfNamespaced returns the names that a copy may have, in the order of trial.
 func OfNamespaced(name, namespace, tenant string) []string {
-	if name == "" {
-		return nil
-	}
-	unique := UniqueNamespaced(name, namespace, tenant)
-	if !unambiguous("", name+separator+namespace+separator, tenant) {
-		return []string{unique}
-	}
-	return candidates(Namespaced(name, namespace, tenant), unique)
+	return candidates(Namespaced(name, namespace, tenant), UniqueNamespaced(name, namespace, tenant),
+		unambiguous("", name+separator+namespace+separator, tenant))
 }
 
 // OfClusterScoped is OfNamespaced for objects without a namespace.
 func OfClusterScoped(prefix, name, hostNamespace, tenant string) []string {
-	if name == "" {
-		return nil
-	}
-	unique := UniqueClusterScoped(prefix, name, hostNamespace, tenant)
-	if !unambiguous(prefix, "-"+name+separator+hostNamespace+separator, tenant) {
-		return []string{unique}
-	}
-	return candidates(ClusterScoped(prefix, name, hostNamespace, tenant), unique)
+	return candidates(ClusterScoped(prefix, name, hostNamespace, tenant), UniqueClusterScoped(prefix, name, hostNamespace, tenant),
+		unambiguous(prefix, "-"+name+separator+hostNamespace+separator, tenant))
 }
 
 // candidates leaves out a published name whose cut has split a character: no kind allows it.
-func candidates(published, unique string) []string {
-	if !utf8.ValidString(published) || len(content.IsPathSegmentName(published)) > 0 {
+func candidates(published, unique string, isUnambiguous bool) []string {
+	switch {
+	case published == "":
+		return nil
+	case !isUnambiguous, !utf8.ValidString(published), len(content.IsPathSegmentName(published)) > 0:
 		return []string{unique}
 	}
 	return []string{published, unique}
