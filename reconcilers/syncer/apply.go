@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -26,8 +27,7 @@ import (
 // Apply brings the copy to desired, which comes from Translate, by server-side apply, if it differs. Fields that only
 // an earlier Apply has set are removed; others stay. The status is never part of it.
 //
-// Errors of a foreign name, a rejected object and a contended field have been reported as events: return them like
-// any other.
+// Errors of a foreign name, a rejected object and a contended field become events: return them like any other.
 func (s *Session[T]) Apply(ctx context.Context, desired T) error {
 	if err := s.mayWrite(); err != nil {
 		return err
@@ -40,7 +40,7 @@ func (s *Session[T]) Apply(ctx context.Context, desired T) error {
 	if err != nil {
 		return err
 	}
-	fields, err := r.form().fields(s.up, s.name, desired)
+	fields, err := r.fields(s.up, s.name, desired)
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,8 @@ func (s *Session[T]) Apply(ctx context.Context, desired T) error {
 		if err != nil || inStep {
 			return err
 		}
-		if err := s.checkFight(path, r.memory.Digest(fields)); err != nil {
+		what := fmt.Sprintf("the field %s of downstream %s %s", path, r.kind.Kind, s.name)
+		if err := s.fight(path, what, r.memory.Of(s.key).Wrote.Desired, r.memory.Digest(fields)); err != nil {
 			return err
 		}
 	}
@@ -69,17 +70,13 @@ func (s *Session[T]) mayWrite() error {
 	return nil
 }
 
+// form is what a pair makes of the copies of a kind.
 type form[T client.Object] struct {
 	translator Translator[T]
 	keys       translate.Keys
 	kind       schema.GroupVersionKind
 	isTyped    bool // the scheme has the kind
 	exclude    []string
-}
-
-func (r *reconciler[T]) form() form[T] {
-	isTyped := r.pair.options.Manager.GetScheme().Recognizes(r.kind)
-	return form[T]{translator: r.translator, keys: r.keys, kind: r.kind, isTyped: isTyped, exclude: r.options.Exclude}
 }
 
 func (f form[T]) fields(up T, name types.NamespacedName, desired T) (map[string]any, error) {
@@ -182,9 +179,9 @@ func (s *Session[T]) changedByServer(ctx context.Context, path string, actual ma
 	if r.memory.Of(s.key).Wrote.Answer == made {
 		return nil
 	}
-	err := s.notify(ctx, note{reason: ReasonContended, warning: true, text: fmt.Sprintf(
+	err := s.Event(ctx, corev1.EventTypeWarning, ReasonContended, fmt.Sprintf(
 		"The downstream API server changes the field %s of %s %s while it is written, as an admission webhook does; the change is kept.",
-		path, r.kind.Kind, s.name)})
+		path, r.kind.Kind, s.name))
 	if err == nil {
 		r.memory.Change(s.key, func(o *memory.Object) { o.Wrote.Answer = made })
 	}
@@ -265,11 +262,10 @@ func (s *Session[T]) refused(ctx context.Context, err error) error {
 
 func (s *Session[T]) taken(ctx context.Context, conflict error) error {
 	r := s.of
-	found := newObject[T](r.kind)
-	exists, err := presenceOf(found, s.downstream.Live.Get(ctx, s.name, found))
+	found, exists, err := s.liveDown(ctx, s.name)
 	switch {
 	case err != nil:
-		return fmt.Errorf("read downstream %s %s: %w", r.kind.Kind, s.name, err)
+		return err
 	case exists == absent:
 		return conflict
 	}
@@ -284,8 +280,8 @@ func (s *Session[T]) taken(ctx context.Context, conflict error) error {
 // rejected retries when the object changes, and from time to time.
 func (s *Session[T]) rejected(ctx context.Context, err error) error {
 	r, undeclared := s.of, isUndeclared(err)
-	err = s.notify(ctx, note{reason: ReasonRejected, warning: true, text: fmt.Sprintf(
-		"The downstream API server does not accept %s %s: %s", r.kind.Kind, s.name, r.pair.explain(err))})
+	err = s.Event(ctx, corev1.EventTypeWarning, ReasonRejected, fmt.Sprintf(
+		"The downstream API server does not accept %s %s: %s", r.kind.Kind, s.name, r.pair.explain(err)))
 	if err != nil {
 		return err
 	}

@@ -28,9 +28,7 @@ func (s *Session[T]) Delete(ctx context.Context) error {
 // DeleteHost deletes a downstream object with its UID and resourceVersion, if it has one, as preconditions. One that
 // has gone is no error. It checks no owner; Session.Delete does.
 func DeleteHost(ctx context.Context, p *Pair, obj client.Object, opts ...client.DeleteOption) error {
-	return p.With(ctx, func(ctx context.Context, _, down Access) error {
-		return object.DeleteExactly(ctx, down.Client, obj, opts...)
-	})
+	return object.DeleteExactly(ctx, p.options.Downstream.Access().Client, obj, opts...)
 }
 
 // deleteDown decides from live reads whether the original has gone, is being deleted, or is another object.
@@ -50,11 +48,10 @@ func (s *Session[T]) evidence(ctx context.Context) (context.Context, bool, error
 	if s.facts.up == terminating {
 		return deletes.OnPurpose(ctx, deletes.Terminating(s.up)), true, nil
 	}
-	found := newObject[T](r.kind)
-	state, err := presenceOf(found, s.upstream.Live.Get(ctx, s.key, found))
+	found, state, err := s.liveUp(ctx)
 	switch {
 	case err != nil:
-		return ctx, false, fmt.Errorf("confirm that upstream %s %s has gone: %w", r.kind.Kind, s.key, err)
+		return ctx, false, err
 	case state == absent && s.facts.up == absent:
 		ctx, err = r.up.Declare(ctx, s.key)
 		return ctx, err == nil, err
@@ -75,10 +72,9 @@ func (s *Session[T]) evidence(ctx context.Context) (context.Context, bool, error
 
 func (s *Session[T]) remove(ctx context.Context) error {
 	r := s.of
-	found := newObject[T](r.kind)
-	state, err := presenceOf(found, s.downstream.Live.Get(ctx, s.name, found))
+	found, state, err := s.liveDown(ctx, s.name)
 	if err != nil {
-		return fmt.Errorf("read downstream %s %s: %w", r.kind.Kind, s.name, err)
+		return err
 	}
 	if state == absent {
 		r.memory.Gone(s.key, "")
@@ -122,11 +118,10 @@ func isRefusal(err error) bool {
 // deleteUp follows the deletion of a copy, or of a downstream object of SyncUp. It decides from a live read.
 func (s *Session[T]) deleteUp(ctx context.Context) error {
 	r := s.of
-	found := newObject[T](r.kind)
-	state, err := presenceOf(found, s.downstream.Live.Get(ctx, s.name, found))
+	found, state, err := s.liveDown(ctx, s.name)
 	switch {
 	case err != nil:
-		return fmt.Errorf("confirm that downstream %s %s has gone: %w", r.kind.Kind, s.name, err)
+		return err
 	case state == present && s.facts.imported && !s.claims(found): // Now it is for another upstream object.
 	case state == present:
 		r.memory.Exists(s.key, s.name, "")
@@ -157,10 +152,9 @@ func (s *Session[T]) isGone(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	for _, name := range names {
-		found := newObject[T](r.kind)
-		state, err := presenceOf(found, s.downstream.Live.Get(ctx, name, found))
+		found, state, err := s.liveDown(ctx, name)
 		if err != nil {
-			return false, fmt.Errorf("confirm that downstream %s %s has gone: %w", r.kind.Kind, name, err)
+			return false, err
 		}
 		if up, ours := r.translator.ToUpstream(found); state != absent && ours && up == s.key {
 			return false, nil

@@ -4,7 +4,6 @@ package syncer
 
 import (
 	"context"
-	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,11 +21,11 @@ type fakeReconciler[T client.Object] struct {
 
 func (r *fakeReconciler[T]) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	return around(ctx, r.syncer, req, func(ctx context.Context) (reconcile.Result, error) {
-		obj, up := newObject[T](r.kind), r.pair.options.Upstream.Access()
-		found, err := presenceOf(obj, r.up.Reader().Get(ctx, req.NamespacedName, obj))
+		up := r.pair.options.Upstream.Access()
+		obj, found, err := read[T](ctx, r.up.Reader(), r.kind, upstreamSide, req.NamespacedName)
 		switch {
 		case err != nil:
-			return reconcile.Result{}, fmt.Errorf("read upstream %s %s: %w", r.kind.Kind, req, err)
+			return reconcile.Result{}, err
 		case found == absent:
 			return r.syncer.FakeSyncUp(ctx, req.NamespacedName, up)
 		}

@@ -44,11 +44,10 @@ func (s *Session[T]) releaseUnseen(ctx context.Context) error {
 	if !r.pair.options.OneToOne {
 		return nil
 	}
-	found := newObject[T](r.kind)
-	state, err := presenceOf(found, s.upstream.Live.Get(ctx, s.key, found))
+	found, state, err := s.liveUp(ctx)
 	switch {
 	case err != nil:
-		return fmt.Errorf("read upstream %s %s: %w", r.kind.Kind, s.key, err)
+		return err
 	case state == absent, !slices.Contains(found.GetFinalizers(), r.finalizer):
 		return nil
 	}

@@ -4,7 +4,6 @@ package syncer
 
 import (
 	"context"
-	"fmt"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -23,10 +22,10 @@ func (s *Session[T]) leave(ctx context.Context, isSelected bool) (left bool, err
 }
 
 func (s *Session[T]) leaveOne(ctx context.Context, name types.NamespacedName, isSelected bool) error {
-	r, found := s.of, newObject[T](s.of.kind)
-	state, err := presenceOf(found, s.downstream.Live.Get(ctx, name, found))
+	r := s.of
+	found, state, err := s.liveDown(ctx, name)
 	if err != nil {
-		return fmt.Errorf("read downstream %s %s: %w", r.kind.Kind, name, err)
+		return err
 	}
 	if up, isFormer := translate.FormerOf(r.translator, found); state == absent || !isFormer || up != s.key {
 		r.memory.Left(s.key, name)

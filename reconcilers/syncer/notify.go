@@ -41,56 +41,42 @@ const (
 	ReasonWouldWrite = "WouldWrite"
 )
 
-type note struct {
-	reason  string
-	warning bool
-	text    string
-}
-
-// Event records an event about the upstream object, the same note once an hour at most: leave out what differs each
-// time. A text must contain nothing of a Secret, and nothing that was read from a cluster.
+// Event records an event about the upstream object, the same text once an hour at most: leave out what differs each
+// time. A text must contain nothing of a Secret, and nothing that was read from a cluster. It is named by its content, so that the API
+// server refuses a repetition, after a restart too.
 func (s *Session[T]) Event(ctx context.Context, eventType, reason, text string) error {
-	return s.notify(ctx, note{reason: reason, warning: eventType == corev1.EventTypeWarning, text: text})
-}
-
-// notify names an event by its content, so that the API server refuses a repetition, after a restart too.
-func (s *Session[T]) notify(ctx context.Context, n note) error {
 	r := s.of
-	if n.warning {
-		s.problem = n.reason
+	if eventType == corev1.EventTypeWarning {
+		s.problem = reason
 	}
 	namespace := s.key.Namespace
 	if namespace == "" {
 		namespace = metav1.NamespaceDefault
 	}
-	kind := corev1.EventTypeNormal
-	if n.warning {
-		kind = corev1.EventTypeWarning
-	}
 	cluster := r.pair.cluster()
-	digest := sha256.Sum256([]byte(strings.Join([]string{r.pair.options.Name, string(s.up.GetUID()), cluster, n.reason, n.text}, "\x00")))
+	digest := sha256.Sum256([]byte(strings.Join([]string{r.pair.options.Name, string(s.up.GetUID()), cluster, reason, text}, "\x00")))
 	name := object.EventName(s.key.Name, hex.EncodeToString(digest[:8]))
 	if !r.memory.Tell(name) {
 		return nil
 	}
 	var related *corev1.ObjectReference
 	if cluster != "" {
-		n.text = "Cluster " + cluster + ": " + n.text
+		text = "Cluster " + cluster + ": " + text
 		related = &corev1.ObjectReference{APIVersion: hubv1.GroupVersion.String(), Kind: "Cluster", Name: cluster}
 	}
-	giveBack, isLast := r.pair.events.take(n.reason, time.Now())
+	giveBack, isLast := r.pair.events.take(reason, time.Now())
 	if giveBack == nil {
 		r.memory.Untold(name)
-		r.log.V(1).Info("Left out an event", "object", s.key.String(), "reason", n.reason, "note", n.text)
+		r.log.V(1).Info("Left out an event", "object", s.key.String(), "reason", reason, "note", text)
 		return nil
 	}
 	if isLast {
-		n.text = object.Shortened(n.text, object.MaxNote-len(lastEvent)) + lastEvent
+		text = object.Shortened(text, object.MaxNote-len(lastEvent)) + lastEvent
 	}
 	err := s.upstream.Client.Create(ctx, &eventsv1.Event{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-		EventTime:  metav1.NowMicro(), Type: kind, Reason: n.reason, Action: "Sync",
-		Note:                object.Shortened(n.text, object.MaxNote),
+		EventTime:  metav1.NowMicro(), Type: eventType, Reason: reason, Action: "Sync",
+		Note:                object.Shortened(text, object.MaxNote),
 		ReportingController: r.pair.options.Identity.KeyPrefix + "/" + r.pair.options.Name,
 		ReportingInstance:   r.pair.options.Name + "-" + r.syncer.Name(),
 		Regarding: corev1.ObjectReference{
@@ -133,7 +119,7 @@ func (e *events) take(reason string, now time.Time) (giveBack func(), isLast boo
 }
 
 func (s *Session[T]) wouldWrite(ctx context.Context, v verb, what string) error {
-	return s.notify(ctx, note{reason: ReasonWouldWrite, text: fmt.Sprintf("The pair %s would %s %s.", s.of.pair.options.Name, v, what)})
+	return s.Event(ctx, corev1.EventTypeNormal, ReasonWouldWrite, fmt.Sprintf("The pair %s would %s %s.", s.of.pair.options.Name, v, what))
 }
 
 func (p *Pair) explain(err error) string {
@@ -168,19 +154,17 @@ func (s *Session[T]) noteFailure(ctx context.Context, err error) {
 		}
 		return
 	}
-	parts := []error{err}
-	var both *bothError
-	if errors.As(err, &both) {
-		parts = []error{both.down, both.up}
+	if both, ok := errors.AsType[*bothError](err); ok {
+		s.noteFailure(ctx, both.down)
+		s.noteFailure(ctx, both.up)
+		return
 	}
-	for _, one := range parts {
-		told := s.noteRefusal(ctx, one)
-		if later, ok := errors.AsType[*Later](one); ok && later.Reason != "" {
-			told = s.notify(ctx, note{reason: later.Reason, warning: true, text: later.Why})
-		}
-		if told != nil {
-			s.of.log.V(1).Info("Failed to record an event", "object", s.key.String(), "reason", told.Error())
-		}
+	told := s.noteRefusal(ctx, err)
+	if later, ok := errors.AsType[*Later](err); ok && later.Reason != "" {
+		told = s.Event(ctx, corev1.EventTypeWarning, later.Reason, later.Why)
+	}
+	if told != nil {
+		s.of.log.V(1).Info("Failed to record an event", "object", s.key.String(), "reason", told.Error())
 	}
 }
 
@@ -194,11 +178,11 @@ func (s *Session[T]) noteRefusal(ctx context.Context, err error) error {
 	if s.of.memory.Of(s.key).Refused < object.Failures || s.facts.up == absent {
 		return nil
 	}
-	n := note{reason: ReasonRejected, warning: true, text: "Failed repeatedly to " + write.what + ": " + class}
+	reason := ReasonRejected
 	if object.LacksNamespace(err) {
-		n.reason, n.text = ReasonNamespaceMissing, "Failed repeatedly to "+write.what+": create the Namespace"
+		reason, class = ReasonNamespaceMissing, "create the Namespace"
 	}
-	return s.notify(ctx, n)
+	return s.Event(ctx, corev1.EventTypeWarning, reason, "Failed repeatedly to "+write.what+": "+class)
 }
 
 // Later is an error that is tried again after a pause, without an entry in the log. With a Reason it becomes a warning about the upstream
@@ -215,23 +199,11 @@ func (e *Later) Error() string { return fmt.Sprintf("tried again after %s: %s", 
 // errBehind: a live read does not confirm the decision.
 var errBehind = &Later{After: conflicted, Why: "the cache is behind the API server"}
 
-// checkFight fails if another client has set a field too often. A field counts if it differs although the pair has
-// written the same value before.
-func (s *Session[T]) checkFight(path string, sent uint64) error {
-	if path == "" || s.of.memory.Of(s.key).Wrote.Desired != sent {
+// fight fails if another client has changed a field too often. It counts if it differs although the pair has sent the same before.
+func (s *Session[T]) fight(field, what string, before, sent uint64) error {
+	if before != sent {
 		return nil
 	}
-	return s.fight(path, fmt.Sprintf("the field %s of downstream %s %s", path, s.of.kind.Kind, s.name))
-}
-
-func (s *Session[T]) checkStatusFight(sent uint64) error {
-	if s.of.memory.Of(s.key).Wrote.Status.Sent != sent {
-		return nil
-	}
-	return s.fight("status", fmt.Sprintf("the status of upstream %s %s", s.of.kind.Kind, s.key))
-}
-
-func (s *Session[T]) fight(field, what string) error {
 	r := s.of
 	pause := r.memory.Flip(s.key, field, time.Now())
 	if pause == 0 {

@@ -28,19 +28,18 @@ import (
 )
 
 type reconciler[T client.Object] struct {
-	pair       *Pair
-	syncer     Syncer[T]
-	translator Translator[T]
-	options    Options[T]
-	kind       schema.GroupVersionKind
-	keys       translate.Keys
-	finalizer  string
-	up, down   side.View
-	memory     *memory.Memory
-	copies     prometheus.Gauge
-	pauses     workqueue.TypedRateLimiter[types.NamespacedName] // of objects that waits for another client
-	noStatus   atomic.Bool                                      // the kind has no status subresource upstream
-	log        logr.Logger
+	form[T]
+
+	pair      *Pair
+	syncer    Syncer[T]
+	options   Options[T]
+	finalizer string
+	up, down  side.View
+	memory    *memory.Memory
+	copies    prometheus.Gauge
+	pauses    workqueue.TypedRateLimiter[types.NamespacedName] // of objects that waits for another client
+	noStatus  atomic.Bool                                      // the kind has no status subresource upstream
+	log       logr.Logger
 }
 
 func itself(_ context.Context, obj client.Object, _ bool) []types.NamespacedName {
@@ -150,13 +149,10 @@ func (e *bothError) Error() string { return errors.Join(e.up, e.down).Error() }
 
 func (e *bothError) Unwrap() []error { return []error{e.up, e.down} }
 
-func (s *Session[T]) observe(ctx context.Context) error {
+func (s *Session[T]) observe(ctx context.Context) (err error) {
 	r := s.of
-	s.up = newObject[T](r.kind)
-	err := r.up.Reader().Get(ctx, s.key, s.up)
-	s.facts.up, err = presenceOf(s.up, err)
-	if err != nil {
-		return fmt.Errorf("read upstream %s %s: %w", r.kind.Kind, s.key, err)
+	if s.up, s.facts.up, err = read[T](ctx, r.up.Reader(), r.kind, upstreamSide, s.key); err != nil {
+		return err
 	}
 	if s.facts.up != absent {
 		if s.up, err = r.mutate(ctx, upstreamSide, verbGet, s.up); err != nil {
@@ -204,6 +200,25 @@ func (s *Session[T]) isSelected(up T) bool {
 	return up.GetLabels()[r.keys.ControlledBy] == "" && !translate.IsCopy(up) && r.pair.options.Upstream.Selects(up) && (r.options.Select == nil || r.options.Select(up))
 }
 
+func read[T client.Object](
+	ctx context.Context, from client.Reader, kind schema.GroupVersionKind, of sideOfHook, name types.NamespacedName,
+) (found T, exists presence, err error) {
+	found = newObject[T](kind)
+	if exists, err = presenceOf(found, from.Get(ctx, name, found)); err != nil {
+		err = fmt.Errorf("read %s %s %s: %w", of, kind.Kind, name, err)
+	}
+	return found, exists, err
+}
+
+// liveUp reads the upstream object from the API server.
+func (s *Session[T]) liveUp(ctx context.Context) (T, presence, error) {
+	return read[T](ctx, s.upstream.Live, s.of.kind, upstreamSide, s.key)
+}
+
+func (s *Session[T]) liveDown(ctx context.Context, name types.NamespacedName) (T, presence, error) {
+	return read[T](ctx, s.downstream.Live, s.of.kind, downstreamSide, name)
+}
+
 func presenceOf(obj client.Object, err error) (presence, error) {
 	switch {
 	case apierrors.IsNotFound(err):
@@ -221,11 +236,6 @@ func presenceOf(obj client.Object, err error) (presence, error) {
 func (s *Session[T]) find(ctx context.Context) error {
 	r := s.of
 	known := r.memory.Of(s.key)
-	if known.Copy.Name != "" {
-		if found, err := s.isCopy(ctx, known.Copy); err != nil || found {
-			return err
-		}
-	}
 	all := r.translator.ToDownstream(s.key)
 	if known.Source.Name != "" && s.facts.up == absent {
 		all = append([]types.NamespacedName{known.Source}, all...)
@@ -290,13 +300,10 @@ func (s *Session[T]) isCopyOfAnother(down T) bool {
 }
 
 func (s *Session[T]) readDown(ctx context.Context, name types.NamespacedName) (err error) {
-	s.down = newObject[T](s.of.kind)
 	if name.Name == "" {
+		s.down = newObject[T](s.of.kind)
 		return nil
 	}
-	err = s.of.down.Reader().Get(ctx, name, s.down)
-	if s.facts.down, err = presenceOf(s.down, err); err != nil {
-		return fmt.Errorf("read downstream %s %s: %w", s.of.kind.Kind, name, err)
-	}
-	return nil
+	s.down, s.facts.down, err = read[T](ctx, s.of.down.Reader(), s.of.kind, downstreamSide, name)
+	return err
 }

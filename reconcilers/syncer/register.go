@@ -135,8 +135,10 @@ func newReconciler[T client.Object](p *Pair, s Syncer[T], t Translator[T], o Opt
 	}
 	o.OnDownstreamDeletion = cmp.Or(o.OnDownstreamDeletion, Recreate)
 	r := &reconciler[T]{
-		pair: p, syncer: s, translator: t, options: o, kind: kind, keys: p.options.Identity.Keys(),
-		memory:    memory.New(),
+		pair: p, syncer: s, options: o, memory: memory.New(),
+		form: form[T]{
+			translator: t, keys: p.options.Identity.Keys(), kind: kind, isTyped: p.options.Manager.GetScheme().Recognizes(kind), exclude: o.Exclude,
+		},
 		pauses:    workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](pauseBase, retryMax),
 		finalizer: FinalizerOf(p.options.Identity),
 		log:       p.options.Manager.GetLogger().WithValues("pair", p.options.Name, "syncer", s.Name()),

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -42,14 +43,15 @@ func (s *Session[T]) ApplyStatus(ctx context.Context, from T) error {
 	if s.facts.down != absent && !s.facts.imported && from.GetUID() == s.down.GetUID() {
 		s.generations(from).inMap(status, known)
 	}
-	is := statusDigests{had: r.memory.Digest(known), sent: r.memory.Digest(status)}
-	if is.had == is.sent || s.statusWritten(known, status, is) {
+	had, sent := r.memory.Digest(known), r.memory.Digest(status)
+	if had == sent || s.statusWritten(known, status, had, sent) {
 		return nil
 	}
 	if wait := s.statusWait(time.Now()); wait > 0 {
 		return &Later{After: wait, Why: "the status was written a moment ago"}
 	}
-	if err := s.checkStatusFight(is.sent); err != nil {
+	what := fmt.Sprintf("the status of upstream %s %s", r.kind.Kind, s.key)
+	if err := s.fight("status", what, r.memory.Of(s.key).Wrote.Status.Sent, sent); err != nil {
 		return err
 	}
 	if r.options.Observe {
@@ -58,17 +60,17 @@ func (s *Session[T]) ApplyStatus(ctx context.Context, from T) error {
 	made, err := s.sendStatus(ctx, status)
 	if isUndeclared(err) {
 		if made, err = s.sendDeclared(ctx, status); err == nil {
-			err = s.notify(ctx, note{reason: ReasonStatusReduced, warning: true, text: fmt.Sprintf(
-				"The upstream schema of %s lacks fields that the status of the copy has; the other fields are brought back.", r.kind.Kind)})
+			err = s.Event(ctx, corev1.EventTypeWarning, ReasonStatusReduced, fmt.Sprintf(
+				"The upstream schema of %s lacks fields that the status of the copy has; the other fields are brought back.", r.kind.Kind))
 		}
 	}
 	r.pair.metrics.write(r.kind.Kind, directionUp, verbUpdate, err)
 	if err != nil {
-		return &writeError{fmt.Sprintf("write the status of upstream %s %s", r.kind.Kind, s.key), err}
+		return &writeError{"write " + what, err}
 	}
-	made.Sent, made.Before, made.At = is.sent, memory.Revision(s.up.GetResourceVersion()), time.Now()
+	made.Sent, made.Before, made.At = sent, memory.Revision(s.up.GetResourceVersion()), time.Now()
 	if made.Made == made.Before {
-		made.Kept = is.had
+		made.Kept = had
 	}
 	r.memory.Change(s.key, func(o *memory.Object) { o.Wrote.Status = made })
 	return nil
@@ -101,16 +103,14 @@ func (s *Session[T]) statusWait(now time.Time) time.Duration {
 	return last.Due.Sub(now)
 }
 
-type statusDigests struct{ had, sent uint64 }
-
 // statusWritten reports whether the last write needs no other: the upstream object has it, its API server has dropped
 // the rest, or the cache has not seen it yet.
-func (s *Session[T]) statusWritten(now, status map[string]any, is statusDigests) bool {
+func (s *Session[T]) statusWritten(now, status map[string]any, had, sent uint64) bool {
 	last := s.of.memory.Of(s.key).Wrote.Status
 	switch {
-	case last.Sent != is.sent:
+	case last.Sent != sent:
 		return false
-	case last.Kept == is.had:
+	case last.Kept == had:
 		return true
 	case last.Before == memory.Revision(s.up.GetResourceVersion()) && time.Since(last.At) < memory.StaleFor:
 		return true

@@ -35,6 +35,6 @@ func TestStatusWritten(t *testing.T) {
 		s := &Session[*corev1.ConfigMap]{of: &reconciler[*corev1.ConfigMap]{memory: memory.New()}, key: named("up"), up: &corev1.ConfigMap{}}
 		s.up.ResourceVersion = c.revision
 		s.of.memory.Change(s.key, func(o *memory.Object) { o.Wrote.Status = c.last })
-		testkit.Equal(t, s.statusWritten(c.now, map[string]any{"state": "Ready"}, statusDigests{had: 7, sent: 9}), c.want, name)
+		testkit.Equal(t, s.statusWritten(c.now, map[string]any{"state": "Ready"}, 7, 9), c.want, name)
 	}
 }

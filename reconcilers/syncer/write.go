@@ -70,7 +70,7 @@ func (s *Session[T]) write(ctx context.Context, v verb, obj T, send func(T) erro
 	if r.options.Observe {
 		return s.wouldWrite(ctx, v, "the copy "+s.name.String())
 	}
-	r.form().stamp(s.up, s.name, obj)
+	r.stamp(s.up, s.name, obj)
 	r.memory.Begin(s.key)
 	err = send(obj)
 	exists := r.memory.End(s.key, s.name, err == nil)
