@@ -229,16 +229,14 @@ func (e *engine) follow(ctx context.Context, rule rules.Rule, drains bool, allow
 	next := newEntry(e, rule, drains)
 	next.allow(allowed)
 	problems, err := next.check(ctx, false)
-	if err != nil {
+	if err == nil && len(problems) == 0 {
+		err = next.open(ctx)
+	}
+	switch {
+	case err != nil:
+		next.close()
 		return reconcile.Result{}, err
-	}
-	if len(problems) == 0 {
-		if err = next.open(ctx); err != nil {
-			next.close()
-			return reconcile.Result{}, err
-		}
-	}
-	if len(problems) > 0 {
+	case len(problems) > 0:
 		next.close()
 		return e.lack(next, problems), nil
 	}
@@ -267,19 +265,16 @@ func (e *engine) entry(rule string) *entry {
 	return e.entries[rule]
 }
 
-// replace ends the entry before. next may be nil.
+// replace ends the entry before: only then the next one, which may be nil, works. A rule has one worker.
 func (e *engine) replace(rule string, next *entry) {
-	e.mu.Lock()
-	before := e.entries[rule]
-	if next == nil {
-		delete(e.entries, rule)
-	} else {
-		e.entries[rule] = next
-	}
-	e.mu.Unlock()
-	if before != nil && before != next {
+	if before := e.entry(rule); before != nil {
 		before.stop()
 	}
+	e.mu.Lock()
+	if e.entries[rule] = next; next == nil {
+		delete(e.entries, rule)
+	}
+	e.mu.Unlock()
 	e.shared.touch(rule)
 }
 

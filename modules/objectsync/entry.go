@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -49,6 +50,7 @@ type entry struct {
 	watches []*member
 	// namespaces are those of the originals, for a rule that selects them by labels.
 	namespaces client.Reader
+	places     *feed // of them
 
 	live     atomic.Int64 // when the rule was read as the entry has it, in Unix nanoseconds
 	recheck  atomic.Bool  // an API server has refused something
@@ -111,7 +113,9 @@ func (e *entry) allow(generation int64) bool {
 }
 
 func (e *entry) run() {
-	e.table.put(e)
+	if e.places != nil { // A request that nobody takes yet would keep the first pass from its end.
+		e.places.set(e, &member{Watched: syncer.Watched{Observe: inNamespace}, concerns: func(*metav1.ObjectMeta) bool { return true }})
+	}
 	waits := time.AfterFunc(e.engine.shared.periods.settled, e.changed) // What still waits then is a problem.
 	context.AfterFunc(e.ctx, func() { waits.Stop() })
 	e.engine.running.Go(e.begin)
@@ -179,10 +183,6 @@ func (e *entry) findMoved(ctx context.Context, namespaces []string) {
 // stop returns when nothing of the entry is in work.
 func (e *entry) stop() {
 	e.close()
-	if e.table == nil {
-		return
-	}
-	e.table.drop(e)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for e.inWork > 0 {

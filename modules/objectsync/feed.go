@@ -142,8 +142,9 @@ func (f *feed) refused() {
 // leave ends the place of an entry in all feeds.
 func (e *engine) leave(one *entry) {
 	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, f := range e.feeds {
+	feeds := slices.Collect(maps.Values(e.feeds))
+	e.mu.Unlock()
+	for _, f := range feeds {
 		f.mu.Lock()
 		if _, was := f.members[one]; was {
 			delete(f.members, one)

@@ -133,7 +133,6 @@ func (e *entry) hubSelection() syncer.HubSelection {
 	return s
 }
 
-// watchNamespaces requests the originals in a namespace with its events.
 func (e *entry) watchNamespaces() (err error) {
 	if e.NamespaceLabels() == nil {
 		return nil
@@ -151,12 +150,13 @@ func (e *entry) watchNamespaces() (err error) {
 	if err != nil {
 		return err
 	}
-	e.namespaces = from.view.Reader()
-	observe := func(_ context.Context, of client.Object, _ bool) []types.NamespacedName {
-		return []types.NamespacedName{{Namespace: of.GetName()}}
-	}
-	from.set(e, &member{Watched: syncer.Watched{Observe: observe}, concerns: func(*metav1.ObjectMeta) bool { return true }})
+	e.namespaces, e.places = from.view.Reader(), from
 	return nil
+}
+
+// inNamespace requests the originals in a namespace with its events.
+func inNamespace(_ context.Context, of client.Object, _ bool) []types.NamespacedName {
+	return []types.NamespacedName{{Namespace: of.GetName()}}
 }
 
 func emptyOf(kind schema.GroupVersionKind) object {

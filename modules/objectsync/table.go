@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -45,11 +44,9 @@ type tableKey struct {
 
 // table is the controller of one kind and direction in an app, for all rules about it. It stays until the app ends.
 type table struct {
-	begun chan struct{} // closed when queue is set
-	queue workqueue.TypedRateLimitingInterface[request]
-
-	mu      sync.Mutex // protects the field; held for a few instructions
-	entries map[string]*entry
+	engine *engine
+	begun  chan struct{} // closed when queue is set
+	queue  workqueue.TypedRateLimitingInterface[request]
 }
 
 // table returns that of a rule.
@@ -60,7 +57,7 @@ func (e *engine) table(r rules.Rule) (*table, error) {
 	if t := e.tables[key]; t != nil {
 		return t, nil
 	}
-	t := &table{begun: make(chan struct{}), entries: map[string]*entry{}}
+	t := &table{engine: e, begun: make(chan struct{})}
 	name := strings.ToLower(strings.ReplaceAll(fmt.Sprintf("sync-%s-%s", r.From, r.GVK().GroupKind()), ".", "-"))
 	err := registry.TypedControllerManagedBy[request](e.params.Manager).Named(name).
 		WithOptions(controller.TypedOptions[request]{
@@ -82,26 +79,17 @@ func (t *table) begin(_ context.Context, queue workqueue.TypedRateLimitingInterf
 	return nil
 }
 
-func (t *table) put(one *entry) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.entries[one.Name] = one
-}
-
-// drop leaves a later entry of the rule.
-func (t *table) drop(one *entry) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.entries[one.Name] == one {
-		delete(t.entries, one.Name)
+// entry returns that of a rule, or nil if the rule does not work, or is about another kind now.
+func (t *table) entry(rule string) *entry {
+	if one := t.engine.entry(rule); one != nil && one.table == t {
+		return one
 	}
+	return nil
 }
 
 // Reconcile is skipped for a rule that has all the workers that it may have, until one of them is free.
 func (t *table) Reconcile(ctx context.Context, req request) (reconcile.Result, error) {
-	t.mu.Lock()
-	one := t.entries[req.Rule]
-	t.mu.Unlock()
+	one := t.entry(req.Rule)
 	if one == nil || !one.take(req.NamespacedName) {
 		return reconcile.Result{}, nil
 	}
@@ -128,10 +116,7 @@ type patient struct {
 }
 
 func (p patient) Forget(r request) {
-	p.table.mu.Lock()
-	one := p.table.entries[r.Rule]
-	p.table.mu.Unlock()
-	if one == nil || !one.isParked(r.NamespacedName) {
+	if one := p.table.entry(r.Rule); one == nil || !one.isParked(r.NamespacedName) {
 		p.TypedRateLimiter.Forget(r)
 	}
 }
