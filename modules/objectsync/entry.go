@@ -5,15 +5,15 @@ package objectsync
 import (
 	"context"
 	"maps"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -43,7 +43,7 @@ type entry struct {
 	hubRules []rbac.NamespacedRules // what the rule needs in the hub, set by check
 
 	// Set by open.
-	limit   *limit // nil for rules from the hub
+	limit   limit // for rules from remotes
 	pair    *syncer.Pair
 	opened  *syncer.Opened
 	table   *table
@@ -59,12 +59,14 @@ type entry struct {
 	mu      sync.Mutex // protects the fields; held for a few instructions
 	free    sync.Cond  // nothing is in work
 	inWork  int
-	parked  map[types.NamespacedName]struct{}
-	first   map[types.NamespacedName]struct{} // requests of the first pass; nil after it
-	joined  bool                              // the entry has the first objects of all that it watches
-	seen    map[types.NamespacedName]struct{} // the selected originals
-	trouble map[hubv1.SyncProblemReason]map[types.NamespacedName]struct{}
+	parked  keys
+	first   keys // requests of the first pass; nil after it
+	joined  bool // the entry has the first objects of all that it watches
+	seen    keys // the selected originals
+	trouble map[hubv1.SyncProblemReason]keys
 }
+
+type keys = sets.Set[types.NamespacedName]
 
 // edit is a change of the rule that is not followed yet.
 type edit struct {
@@ -75,8 +77,7 @@ type edit struct {
 func newEntry(e *engine, r rules.Rule, drains bool) *entry {
 	one := &entry{
 		Rule: r, engine: e, params: e.params, drains: drains, began: time.Now(), rechecks: rate.Sometimes{Interval: e.shared.periods.recheck},
-		parked: map[types.NamespacedName]struct{}{}, first: map[types.NamespacedName]struct{}{},
-		seen: map[types.NamespacedName]struct{}{}, trouble: map[hubv1.SyncProblemReason]map[types.NamespacedName]struct{}{},
+		parked: keys{}, first: keys{}, seen: keys{}, trouble: map[hubv1.SyncProblemReason]keys{},
 	}
 	one.free.L = &one.mu
 	one.ctx, one.cancel = context.WithCancel(e.ctx)
@@ -141,7 +142,7 @@ func (e *entry) request(keys ...types.NamespacedName) {
 	for _, key := range keys {
 		e.mu.Lock()
 		if e.first != nil {
-			e.first[key] = struct{}{}
+			e.first.Insert(key)
 		}
 		e.mu.Unlock()
 		e.table.queue.Add(request{e.Name, key})
@@ -207,7 +208,7 @@ func (e *entry) take(key types.NamespacedName) bool {
 		return false
 	}
 	if e.inWork >= workersOfRule {
-		e.parked[key] = struct{}{}
+		e.parked.Insert(key)
 		return false
 	}
 	delete(e.parked, key)
@@ -221,18 +222,13 @@ func (e *entry) give() (next types.NamespacedName, ok bool) {
 	if e.inWork--; e.inWork == 0 {
 		e.free.Broadcast()
 	}
-	for next := range e.parked {
-		delete(e.parked, next)
-		return next, true
-	}
-	return next, false
+	return e.parked.PopAny()
 }
 
 func (e *entry) isParked(key types.NamespacedName) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	_, parked := e.parked[key]
-	return parked
+	return e.parked.Has(key)
 }
 
 // done: an object that fails is a problem, and does not keep the first pass from its end.
@@ -276,22 +272,21 @@ func (e *entry) report(o syncer.Outcome) {
 	reason := reasonOf(o)
 	e.mu.Lock()
 	if o.Selected {
-		e.seen[o.Key] = struct{}{}
+		e.seen.Insert(o.Key)
 	} else {
-		delete(e.seen, o.Key)
+		e.seen.Delete(o.Key)
 	}
 	if reason != "" || o.Err == nil {
-		for known, keys := range e.trouble {
-			if delete(keys, o.Key); len(keys) == 0 {
-				delete(e.trouble, known)
-			}
+		for _, about := range e.trouble {
+			about.Delete(o.Key)
 		}
+		maps.DeleteFunc(e.trouble, func(_ hubv1.SyncProblemReason, about keys) bool { return len(about) == 0 })
 	}
 	if reason != "" {
 		if e.trouble[reason] == nil {
-			e.trouble[reason] = map[types.NamespacedName]struct{}{}
+			e.trouble[reason] = keys{}
 		}
-		e.trouble[reason][o.Key] = struct{}{}
+		e.trouble[reason].Insert(o.Key)
 	}
 	e.mu.Unlock()
 	if o.Refused {
@@ -324,9 +319,9 @@ func (e *entry) isInConflict() bool {
 // requestProblems requests the objects with held deletes again.
 func (e *entry) requestProblems() {
 	e.mu.Lock()
-	keys := slices.Collect(maps.Keys(e.trouble[hubv1.SyncHeld]))
+	held := e.trouble[hubv1.SyncHeld].UnsortedList()
 	e.mu.Unlock()
-	e.request(keys...) // none without a table
+	e.request(held...) // none without a table
 }
 
 // refused: an API server has refused a watch or a write, or lacks the kind.

@@ -27,33 +27,34 @@ const (
 	reasonOverLimit = "OverLimit"
 )
 
+// limit is what a rule has brought from a remote.
 type limit struct {
-	objects int
-	bytes   int64
-	rule    *entry
-
 	mu      sync.Mutex // protects the fields; held while the copies are counted, which reads memory
 	counted time.Time
 	sizes   map[types.NamespacedName]int64
 	total   int64
 }
 
-func newLimit(r *entry) *limit {
-	c := r.params.Config
-	return &limit{objects: int(c.Limits.Objects), bytes: c.MaxBytes(), rule: r}
-}
-
-func (l *limit) check(ctx context.Context, up object, to types.NamespacedName) error {
+// withinLimit counts the copies first, since those of an earlier app come first, and again when one does not fit.
+func (e *entry) withinLimit(ctx context.Context, up object, to types.NamespacedName) error {
 	size, err := sizeOf(up)
 	if err != nil {
 		return err
 	}
-	if ok, err := l.admit(ctx, to, size); ok || err != nil {
-		return err
+	l, c := &e.limit, e.params.Config
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.counted.IsZero() && l.fits(c, to, size) {
+		return nil
+	}
+	if time.Since(l.counted) >= countAgain {
+		if err := e.count(ctx); err != nil || l.fits(c, to, size) {
+			return err
+		}
 	}
 	return &syncer.Later{After: wait.Jitter(countAgain, 1), Reason: reasonOverLimit, Why: fmt.Sprintf(
 		"Rule %s brings at most %d objects and %d bytes from this cluster into the hub; this object is beyond that.",
-		l.rule.Name, l.objects, l.bytes)}
+		e.Name, c.Limits.Objects, c.MaxBytes())}
 }
 
 // sizeOf leaves out the status, marks and what the API server adds, so that original and copy have nearly one size.
@@ -71,29 +72,15 @@ func copiedKeys(all map[string]string) map[string]string {
 	return all
 }
 
-// admit counts the copies first, since those of an earlier app come first, and again when one does not fit.
-func (l *limit) admit(ctx context.Context, name types.NamespacedName, size int64) (bool, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.counted.IsZero() && l.fits(name, size) {
-		return true, nil
-	}
-	if time.Since(l.counted) < countAgain {
-		return false, nil
-	}
-	err := l.count(ctx)
-	return err == nil && l.fits(name, size), err
-}
-
 // fits needs the lock, as count does.
-func (l *limit) fits(name types.NamespacedName, size int64) bool {
+func (l *limit) fits(c rules.Config, name types.NamespacedName, size int64) bool {
 	before, known := l.sizes[name]
 	count := len(l.sizes)
 	if !known {
 		count++
 	}
 	grows := !known || size > before
-	if grows && (count > l.objects || l.total-before+size > l.bytes) {
+	if grows && (count > int(c.Limits.Objects) || l.total-before+size > c.MaxBytes()) {
 		return false
 	}
 	l.sizes[name] = size
@@ -101,10 +88,10 @@ func (l *limit) fits(name types.NamespacedName, size int64) bool {
 	return true
 }
 
-func (l *limit) count(ctx context.Context) error {
-	all := listOf(l.rule.GVK())
-	if err := l.rule.opened.Copies.Reader().List(ctx, all); err != nil {
-		return fmt.Errorf("count the copies of rule %s: %w", l.rule.Name, err)
+func (e *entry) count(ctx context.Context) error {
+	l, all := &e.limit, listOf(e.GVK())
+	if err := e.opened.Copies.Reader().List(ctx, all); err != nil {
+		return fmt.Errorf("count the copies of rule %s: %w", e.Name, err)
 	}
 	l.sizes, l.total, l.counted = map[types.NamespacedName]int64{}, 0, time.Now()
 	for i := range all.Items {

@@ -59,9 +59,6 @@ func (e *entry) open(ctx context.Context) (err error) {
 	if e.pair, err = syncer.NewPair(options); err != nil {
 		return err
 	}
-	if e.From == hubv1.SyncFromRemote {
-		e.limit = newLimit(e)
-	}
 	selector := e.Selector(e.engine.cluster, e.labelsOf)
 	one := &syncer.Copy[object]{Called: "copies", Status: e.ReturnsStatus(), Mutate: e.mutate, Adopt: e.adopts}
 	var copies syncer.Syncer[object] = one
@@ -195,8 +192,8 @@ func (e *entry) namespace(name string) (*metav1.PartialObjectMetadata, error) {
 
 // mutate: an original beyond the limit, or that a patch does not fit, is tried again when it changes, and from time to time.
 func (e *entry) mutate(ctx context.Context, up, copied object) error {
-	if e.limit != nil {
-		if err := e.limit.check(ctx, up, client.ObjectKeyFromObject(copied)); err != nil {
+	if e.From == hubv1.SyncFromRemote {
+		if err := e.withinLimit(ctx, up, client.ObjectKeyFromObject(copied)); err != nil {
 			return err
 		}
 	}

@@ -6,18 +6,17 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"math"
 	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
-	hubac "github.com/clusterfx/clusterfx/api/v1alpha1/applyconfiguration/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -123,27 +122,21 @@ func (r *reporter) report(ctx context.Context, name string) (done bool, err erro
 	case !isWhole && (time.Since(r.began) < r.shared.periods.settling || time.Since(r.seen[name].at) < patience):
 		return false, nil
 	}
-	status := hubac.SyncRuleStatus()
+	status := map[string]any{}
 	if wanted != nil {
-		entry, err := applied(wanted)
-		if err != nil {
-			return false, err
-		}
-		status.WithReplicas(entry)
+		status["replicas"] = []*hubv1.SyncReplica{wanted}
+	}
+	text, err := json.Marshal(map[string]any{
+		"apiVersion": hubv1.GroupVersion.String(), "kind": "SyncRule", "metadata": map[string]any{"name": name, "uid": rule.UID},
+		"status": status,
+	})
+	if err != nil {
+		return false, err
 	}
 	r.written[name] = time.Now()
 	owner := client.FieldOwner(("clusterfx-sync-" + r.params.Options.Replica)[:min(maxFieldManager, len("clusterfx-sync-")+len(r.params.Options.Replica))])
-	err = r.params.Client.Status().Apply(ctx, hubac.SyncRule(name).WithUID(rule.UID).WithStatus(status), owner, client.ForceOwnership)
+	err = r.params.Client.Status().Patch(ctx, &rule, client.RawPatch(types.ApplyPatchType, text), owner, client.ForceOwnership)
 	return client.IgnoreNotFound(err) == nil, client.IgnoreNotFound(err)
-}
-
-func applied(entry *hubv1.SyncReplica) (*hubac.SyncReplicaApplyConfiguration, error) {
-	text, err := json.Marshal(entry)
-	if err != nil {
-		return nil, err
-	}
-	one := hubac.SyncReplica()
-	return one, json.Unmarshal(text, one)
 }
 
 // entryOf returns nil if no remote of this replica is selected. isWhole says that none is waited for.
@@ -177,10 +170,9 @@ type summed struct {
 	rule   *hubv1.SyncRule
 	before []hubv1.SyncProblem // that the replica has reported
 
-	clusters, ready, unreachable, ended, troubled int32
-	originals, copies                             int64
-	unready                                       []string
-	problems                                      []hubv1.SyncProblem
+	clusters, ready, unreachable, ended, troubled, originals, copies int32
+	unready                                                          []string
+	problems                                                         []hubv1.SyncProblem
 }
 
 func (s *summed) waiting() int32 { return s.clusters - s.ready - s.ended - s.unreachable }
@@ -227,13 +219,9 @@ func (s *summed) entry(replica string) *hubv1.SyncReplica {
 	slices.Sort(s.unready)
 	return &hubv1.SyncReplica{
 		Name: replica, ObservedGeneration: s.rule.Generation, Clusters: &s.clusters, Ready: &s.ready, Unreachable: &s.unreachable,
-		Ended: &s.ended, Originals: clamped(s.originals), Copies: clamped(s.copies), ProblemCount: &s.troubled,
+		Ended: &s.ended, Originals: &s.originals, Copies: &s.copies, ProblemCount: &s.troubled,
 		Problems: someProblems(s.problems, maxProblemBytes), Unready: s.unready[:min(len(s.unready), hubv1.MaxSyncProblems)],
 	}
-}
-
-func clamped(n int64) *int32 {
-	return new(int32(max(0, min(n, math.MaxInt32)))) //nolint:gosec // It fits.
 }
 
 // someProblems returns those that need somebody first.

@@ -5,7 +5,6 @@ package objectsync
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -56,8 +55,8 @@ type report struct {
 	Generation int64 // of the rule that the app follows
 	Following  bool  // it works in this generation, with the problems below
 	Ended      bool  // of a Terminating rule: copies and finalizers are dealt with here
-	Originals  int64
-	Copies     int64
+	Originals  int32
+	Copies     int32
 	Problems   problems
 }
 
@@ -107,12 +106,10 @@ func (e *entry) said() report {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	one := report{
-		Generation: e.Generation, Following: e.first == nil, Originals: int64(len(e.seen)), Copies: int64(e.opened.Count()),
-		Problems: problems{},
-	}
-	for reason, keys := range e.trouble {
-		one.Problems[reason] = first(keys)
+	one := report{Generation: e.Generation, Following: e.first == nil, Problems: problems{}}
+	one.Originals, one.Copies = int32(len(e.seen)), int32(e.opened.Count()) //nolint:gosec // They are objects in memory.
+	for reason, about := range e.trouble {
+		one.Problems[reason] = first(about)
 	}
 	if held := len(e.trouble[hubv1.SyncHeld]); held > 0 {
 		one.Problems[hubv1.SyncHeld] = fmt.Sprintf("%d of %d copies, as of %s", held, one.Copies, one.Problems[hubv1.SyncHeld])
@@ -124,8 +121,8 @@ func (e *entry) said() report {
 }
 
 // first of some keys, so that the same ones make the same report.
-func first(keys map[types.NamespacedName]struct{}) string {
-	return slices.MinFunc(slices.Collect(maps.Keys(keys)), func(a, b types.NamespacedName) int {
+func first(some keys) string {
+	return slices.MinFunc(some.UnsortedList(), func(a, b types.NamespacedName) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	}).String()
 }
