@@ -52,28 +52,16 @@ func (r *releasers) ensure(kind schema.GroupVersionKind) error {
 	if _, err := r.params.RESTMapper.RESTMapping(kind.GroupKind(), kind.Version); err != nil {
 		return err
 	}
-	if err := (&releaser{kind: kind, releasers: r}).add(); err != nil {
-		return err
-	}
-	r.kinds[kind] = true
-	return nil
+	name := strings.ReplaceAll("sync-release-"+strings.ToLower(kind.GroupKind().String()), ".", "-")
+	err := registry.ControllerManagedBy(r.params.Manager).Named(name).
+		For(partial(kind), builder.OnlyMetadata, builder.WithPredicates(predicate.NewPredicateFuncs(isHeld))).Complete(&releaser{r, kind})
+	r.kinds[kind] = err == nil
+	return err
 }
 
 type releaser struct {
 	*releasers
 	kind schema.GroupVersionKind
-}
-
-func (r *releaser) add() error {
-	name := strings.ReplaceAll("sync-release-"+strings.ToLower(r.kind.GroupKind().String()), ".", "-")
-	return registry.ControllerManagedBy(r.params.Manager).Named(name).
-		For(r.empty(), builder.OnlyMetadata, builder.WithPredicates(predicate.NewPredicateFuncs(isHeld))).Complete(r)
-}
-
-func (r *releaser) empty() *metav1.PartialObjectMetadata {
-	empty := &metav1.PartialObjectMetadata{}
-	empty.SetGroupVersionKind(r.kind)
-	return empty
 }
 
 func isHeld(obj client.Object) bool {
@@ -88,7 +76,7 @@ func held(obj client.Object) []string {
 }
 
 func (r *releaser) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	obj := r.empty()
+	obj := partial(r.kind)
 	if err := r.params.APIReader.Get(ctx, req.NamespacedName, obj); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}

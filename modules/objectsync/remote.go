@@ -174,8 +174,14 @@ func metadataOf(kind schema.GroupVersionKind) *metav1.PartialObjectMetadataList 
 	return empty
 }
 
+func partial(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
+	empty := &metav1.PartialObjectMetadata{}
+	empty.SetGroupVersionKind(kind)
+	return empty
+}
+
 func namespaceMetadata() *metav1.PartialObjectMetadata {
-	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}}
+	return partial(corev1.SchemeGroupVersion.WithKind("Namespace"))
 }
 
 func (e *entry) labelsOf(namespace string) (map[string]string, bool) {
