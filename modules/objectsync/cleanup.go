@@ -96,7 +96,7 @@ func release(ctx context.Context, c client.Client, one *metav1.PartialObjectMeta
 }
 
 // patchMetadata fails if the object is not as before. One that has gone is no error.
-func patchMetadata(ctx context.Context, c client.Client, before, after *metav1.PartialObjectMetadata) error {
+func patchMetadata(ctx context.Context, c client.Client, before, after client.Object) error {
 	err := c.Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("change the metadata of %s: %w", client.ObjectKeyFromObject(before), err)

@@ -174,9 +174,9 @@ func removeFinalizer(rule *hubv1.SyncRule) {
 func (r *ruleReconciler) change(ctx context.Context, rule *hubv1.SyncRule, change func(*hubv1.SyncRule)) error {
 	changed := rule.DeepCopy()
 	change(changed)
-	err := r.params.Client.Patch(ctx, changed, client.MergeFromWithOptions(rule, client.MergeFromWithOptimisticLock{}), ruleManager)
-	if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) { // The change that was not known requests the rule again.
-		return fmt.Errorf("change the metadata of the rule %s: %w", rule.Name, err)
+	err := patchMetadata(ctx, client.WithFieldOwner(r.params.Client, string(ruleManager)), rule, changed)
+	if apierrors.IsConflict(err) {
+		return nil // The change that was not known requests the rule again.
 	}
-	return nil
+	return err
 }
