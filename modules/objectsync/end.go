@@ -5,28 +5,14 @@ package objectsync
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
-	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
-	"github.com/clusterfx/clusterfx/registry"
-	"github.com/clusterfx/clusterfx/registry/deletes"
 )
-
-// endRule deals with what a rule that is being deleted has made in the remote of an app, or from there: its copies, by the
-// deletionPolicy. It is called again until it returns nil, while nothing else of the rule works. A definition of SyncRules that is
-// being deleted takes all rules with it, and is no reason to touch a copy: then the error matches registry.ErrNotOnPurpose.
-func endRule(ctx context.Context, p Params, r rules.Rule, terminating *hubv1.SyncRule) error {
-	if err := registry.DeletedOnPurpose(ctx, p.HubClient, p.HubClient, terminating); err != nil {
-		return fmt.Errorf("judge the deletion of rule %s: %w", r.Name, err)
-	}
-	return newCleaner(p, r).endCopies(deletes.OnPurpose(ctx, deletes.Terminating(terminating)))
-}
 
 // endCopies is declared if the context says why.
 func (c cleaner) endCopies(ctx context.Context) error {

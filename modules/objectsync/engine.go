@@ -23,6 +23,7 @@ import (
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/deletes"
 	"github.com/clusterfx/clusterfx/registry/hubobjects"
 	"github.com/clusterfx/clusterfx/registry/watch"
 )
@@ -167,7 +168,10 @@ func (e *engine) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 	if !controllerutil.ContainsFinalizer(found, hubv1.FinalizerSyncRule) { // Its end could be missed. It is about to have one, or has ended.
 		return reconcile.Result{}, nil
 	}
-	rule, err := e.compile(found)
+	rule, err := e.shared.rules.Compile(found)
+	if err == nil && !rule.IsTerminating {
+		err = e.params.Config.Allow.Check(rule)
+	}
 	if err != nil {
 		e.rest(rules.Rule{Name: found.Name, UID: found.UID}, false, report{Generation: found.Generation})
 		return reconcile.Result{}, nil // The condition Valid says why.
@@ -278,7 +282,8 @@ func (e *engine) replace(rule string, next *entry) {
 	e.shared.touch(rule)
 }
 
-// end deals with what a rule that is being deleted has made.
+// end deals with what a rule that is being deleted has made, by the deletionPolicy. It is called again until that is done, while nothing
+// else of the rule works. A definition of SyncRules that is being deleted takes all rules with it, and is no reason to touch a copy.
 func (e *engine) end(ctx context.Context, rule rules.Rule, found *hubv1.SyncRule) (reconcile.Result, error) {
 	switch now := e.entry(rule.Name); {
 	case now == nil:
@@ -287,15 +292,10 @@ func (e *engine) end(ctx context.Context, rule rules.Rule, found *hubv1.SyncRule
 	case now.idle.Ended && now.isFor(rule, false): // An event of the rule, such as a write of its status.
 		return reconcile.Result{}, nil
 	}
-	err := endRule(ctx, e.params, rule, found)
+	err := registry.DeletedOnPurpose(ctx, e.params.HubClient, e.params.HubClient, found)
+	if err == nil {
+		err = newCleaner(e.params, rule).endCopies(deletes.OnPurpose(ctx, deletes.Terminating(found)))
+	}
 	e.rest(rule, false, report{Generation: rule.Generation, Ended: err == nil})
 	return reconcile.Result{}, err
-}
-
-func (e *engine) compile(found *hubv1.SyncRule) (rules.Rule, error) {
-	rule, err := e.shared.rules.Compile(found)
-	if err != nil || rule.IsTerminating {
-		return rule, err
-	}
-	return rule, e.params.Config.Allow.Check(rule)
 }

@@ -75,27 +75,25 @@ func (e *entry) namespacesInHub() []string {
 
 // mapping is nil with a problem.
 func (e *entry) mapping(kinds meta.RESTMapper, where string, found problems) (*meta.RESTMapping, error) {
-	kind := e.GVK()
+	kind, reason := e.GVK(), hubv1.SyncKindMissing
 	mapping, err := kinds.RESTMapping(kind.GroupKind(), kind.Version)
 	what := fmt.Sprintf("%s %s in %s", kind.GroupVersion(), kind.Kind, where)
 	switch {
 	case meta.IsNoMatchError(err):
-		reason := hubv1.SyncKindMissing
 		if _, err := kinds.RESTMapping(kind.GroupKind()); err == nil {
 			reason = hubv1.SyncVersionMissing
 		}
-		found[reason] = what
-		return nil, nil //nolint:nilnil // It is a problem, and no error.
 	case err != nil:
 		return nil, fmt.Errorf("find the kind %s in %s: %w", kind.Kind, where, err)
 	case e.Kind.Resource != "" && e.Kind.Resource != mapping.Resource.Resource: // The policy for authors checks what the rule says.
-		found[hubv1.SyncKindMissing] = fmt.Sprintf("resource %s of %s", e.Kind.Resource, what)
-		return nil, nil //nolint:nilnil // It is a problem, and no error.
+		what = fmt.Sprintf("resource %s of %s", e.Kind.Resource, what)
 	case (mapping.Scope.Name() == meta.RESTScopeNameNamespace) != e.IsNamespaced():
-		found[hubv1.SyncScopeDiffers] = what
-		return nil, nil //nolint:nilnil // It is a problem, and no error.
+		reason = hubv1.SyncScopeDiffers
+	default:
+		return mapping, nil
 	}
-	return mapping, nil
+	found[reason] = what
+	return nil, nil //nolint:nilnil // It is a problem, and no error.
 }
 
 // review asks both API servers for the permissions of the rule.

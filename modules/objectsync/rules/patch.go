@@ -114,12 +114,14 @@ func compile(patch hubv1.SyncPatch) (step, error) {
 	if err != nil {
 		return nil, err
 	}
+	options := jsonpatch.NewApplyOptions()
+	options.AccumulatedCopySizeLimit = 1 << 20
 	return func(_ context.Context, _ *Cluster, obj map[string]any) (map[string]any, error) {
 		before, err := json.Marshal(obj)
 		if err != nil {
 			return nil, ErrPatch
 		}
-		after, err := changes.ApplyWithOptions(before, options())
+		after, err := changes.ApplyWithOptions(before, options)
 		if err != nil {
 			return nil, ErrPatch // The cause may repeat values.
 		}
@@ -129,12 +131,6 @@ func compile(patch hubv1.SyncPatch) (step, error) {
 		}
 		return patched, nil
 	}, nil
-}
-
-func options() *jsonpatch.ApplyOptions {
-	o := jsonpatch.NewApplyOptions()
-	o.AccumulatedCopySizeLimit = 1 << 20
-	return o
 }
 
 func operations(p hubv1.SyncPatch) (jsonpatch.Patch, error) {
