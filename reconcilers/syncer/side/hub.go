@@ -37,22 +37,17 @@ type HubSelection struct {
 // the selection. The module must declare HubRules: get, list and watch for the kinds; downstream also create, patch
 // and delete.
 func OfHub(p registry.Remote, s HubSelection) Side {
-	return Side{inner: &hubSide{client: p.HubClient, objects: p.HubObjects, selection: s}}
+	return Side{
+		hub:    &s,
+		access: func() Access { return Access{Client: p.HubClient, Live: p.HubClient} },
+		open:   func(w Want) (View, error) { return s.open(p.HubObjects, w) },
+	}
 }
 
-type hubSide struct {
-	client    client.Client
-	objects   *hubobjects.Source
-	selection HubSelection
-}
-
-func (s *hubSide) access() Access { return Access{Client: s.client, Live: s.client} }
-
-func (s *hubSide) open(w Want) (View, error) {
+func (s HubSelection) open(from *hubobjects.Source, w Want) (View, error) {
 	selected, keys := hubobjects.Selection{
-		Object: w.Object, Labels: s.selection.Labels, Namespaces: s.selection.Namespaces, Route: s.selection.Route,
-		Permissions: s.selection.Permissions, Until: s.selection.Until, Refused: w.Refused,
-	}, s.selection.Keys
+		Object: w.Object, Labels: s.Labels, Namespaces: s.Namespaces, Route: s.Route, Permissions: s.Permissions, Until: s.Until, Refused: w.Refused,
+	}, s.Keys
 	if w.Label != "" {
 		exists, err := labels.NewRequirement(w.Label, selection.Exists, nil)
 		if err != nil {
@@ -61,7 +56,7 @@ func (s *hubSide) open(w Want) (View, error) {
 		selected.Labels = labels.NewSelector().Add(*exists)
 		selected.Route, keys = hubobjects.ByLabel(w.Label), []string{w.Value}
 	}
-	objects, err := s.objects.Watch(selected, keys...)
+	objects, err := from.Watch(selected, keys...)
 	if err != nil {
 		return nil, err
 	}

@@ -18,46 +18,35 @@ import (
 
 // Side is one cluster of a pair. Make one with InProcess, OfRemote or OfHub.
 type Side struct {
-	inner inner
-	view  View
+	name   registry.ClusterName
+	access func() Access
+	open   func(Want) (View, error)
+	hub    *HubSelection // nil for other clusters
 }
 
 // IsZero reports whether the Side is no cluster.
-func (s Side) IsZero() bool { return s.inner == nil }
+func (s Side) IsZero() bool { return s.open == nil }
 
 // Cluster returns the name of the side's Cluster, or nothing.
-func (s Side) Cluster() registry.ClusterName {
-	if one, ok := s.inner.(*clusterSide); ok {
-		return one.name
-	}
-	return ""
-}
+func (s Side) Cluster() registry.ClusterName { return s.name }
 
 // Access returns the access to the cluster.
-func (s Side) Access() Access { return s.inner.access() }
+func (s Side) Access() Access { return s.access() }
 
 // Open begins a watch, while the pair is set up.
-func (s Side) Open(w Want) (View, error) {
-	if s.view != nil {
-		return s.view, nil
-	}
-	return s.inner.open(w)
-}
+func (s Side) Open(w Want) (View, error) { return s.open(w) }
 
 // With returns the side with a View of it that Open returns, for many pairs with objects of one kind.
-func (s Side) With(v View) Side { return Side{s.inner, v} }
+func (s Side) With(v View) Side {
+	s.open = func(Want) (View, error) { return v, nil }
+	return s
+}
 
 // Selects reports whether the views contain obj, which was read live. Only a hub upstream selects.
-func (s Side) Selects(obj client.Object) bool {
-	hub, ok := s.inner.(*hubSide)
-	return !ok || hub.selection.selects(obj)
-}
+func (s Side) Selects(obj client.Object) bool { return s.hub == nil || s.hub.selects(obj) }
 
 // SeesCopiesOnly reports whether the views of copies have nothing but copies.
-func (s Side) SeesCopiesOnly() bool {
-	_, hub := s.inner.(*hubSide)
-	return hub
-}
+func (s Side) SeesCopiesOnly() bool { return s.hub != nil }
 
 // Access is the access to one cluster.
 type Access struct {
@@ -69,11 +58,6 @@ type Access struct {
 	Indexer client.FieldIndexer
 	// Config is for further clients; nil for the hub of an app.
 	Config *rest.Config
-}
-
-type inner interface {
-	access() Access
-	open(w Want) (View, error)
 }
 
 // Want is what a controller watches on a side.
@@ -101,23 +85,20 @@ type View interface {
 type Notify func(ctx context.Context, obj client.Object, deleted bool) []types.NamespacedName
 
 // InProcess is a cluster with a cache in this process: a manager, or a cluster.Cluster that one runs.
-func InProcess(c cluster.Cluster) Side { return Side{inner: &clusterSide{cluster: c}} }
+func InProcess(c cluster.Cluster) Side {
+	return Side{
+		access: func() Access {
+			return Access{Client: c.GetClient(), Live: c.GetAPIReader(), Indexer: c.GetFieldIndexer(), Config: c.GetConfig()}
+		},
+		open: func(w Want) (View, error) {
+			return &clusterView{cluster: c, object: w.Object, seen: lru.New(maxTombstones), refused: w.Refused}, nil
+		},
+	}
+}
 
 // OfRemote is the remote of an app.
 func OfRemote(p registry.Remote) Side {
-	return Side{inner: &clusterSide{cluster: p.Cluster, name: p.Name}}
-}
-
-type clusterSide struct {
-	cluster cluster.Cluster
-	name    registry.ClusterName
-}
-
-func (s *clusterSide) access() Access {
-	c := s.cluster
-	return Access{Client: c.GetClient(), Live: c.GetAPIReader(), Indexer: c.GetFieldIndexer(), Config: c.GetConfig()}
-}
-
-func (s *clusterSide) open(w Want) (View, error) {
-	return &clusterView{cluster: s.cluster, object: w.Object, seen: lru.New(maxTombstones), refused: w.Refused}, nil
+	s := InProcess(p.Cluster)
+	s.name = p.Name
+	return s
 }
