@@ -33,39 +33,35 @@ func DeleteHost(ctx context.Context, p *Pair, obj client.Object, opts ...client.
 
 // deleteDown decides from live reads whether the original has gone, is being deleted, or is another object.
 func (s *Session[T]) deleteDown(ctx context.Context) error {
-	ctx, sure, err := s.evidence(ctx)
+	ctx, err := s.evidence(ctx)
 	if err != nil {
 		return err
-	}
-	if !sure {
-		return errBehind
 	}
 	return s.remove(ctx)
 }
 
-func (s *Session[T]) evidence(ctx context.Context) (context.Context, bool, error) {
+func (s *Session[T]) evidence(ctx context.Context) (context.Context, error) {
 	r := s.of
 	if s.facts.up == terminating {
-		return deletes.OnPurpose(ctx, deletes.Terminating(s.up)), true, nil
+		return deletes.OnPurpose(ctx, deletes.Terminating(s.up)), nil
 	}
 	found, state, err := s.liveUp(ctx)
 	switch {
 	case err != nil:
-		return ctx, false, err
+		return ctx, err
 	case state == absent && s.facts.up == absent:
-		ctx, err = r.up.Declare(ctx, s.key)
-		return ctx, err == nil, err
-	case state == absent:
-		return ctx, false, nil
+		return r.up.Declare(ctx, s.key)
+	case state == absent, s.facts.ownership == Stale && string(found.GetUID()) == s.down.GetAnnotations()[r.keys.ObjectUID]:
+		return ctx, errBehind
 	case s.facts.ownership == Stale:
-		return ctx, string(found.GetUID()) != s.down.GetAnnotations()[r.keys.ObjectUID], nil
+		return ctx, nil
 	}
 	// Hooks may add what Select needs.
 	if found, err = r.mutate(ctx, upstreamSide, verbGet, found); err != nil {
-		return ctx, false, err
+		return ctx, err
 	}
 	if s.isSelected(found) {
-		return ctx, false, nil
+		return ctx, errBehind
 	}
 	return r.pair.giveUp(ctx)
 }
@@ -142,23 +138,24 @@ func (s *Session[T]) deleteUp(ctx context.Context) error {
 	return s.writeUp(ctx, verbDelete, func() error { return object.DeleteExactly(ctx, s.upstream.Client, up) })
 }
 
-func (s *Session[T]) isGone(ctx context.Context) (bool, error) {
+// confirmGone fails if the API server has a copy.
+func (s *Session[T]) confirmGone(ctx context.Context) error {
 	r := s.of
 	names := r.translator.ToDownstream(s.key)
 	if known := r.memory.Of(s.key).Copy; known.Name != "" {
 		names = append(names, known)
 	}
 	if len(r.memory.FormersOf(s.key)) > 0 {
-		return false, nil
+		return errBehind
 	}
 	for _, name := range names {
 		found, state, err := s.liveDown(ctx, name)
 		if err != nil {
-			return false, err
+			return err
 		}
 		if up, ours := r.translator.ToUpstream(found); state != absent && ours && up == s.key {
-			return false, nil
+			return errBehind
 		}
 	}
-	return true, nil
+	return nil
 }

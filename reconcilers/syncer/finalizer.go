@@ -26,12 +26,8 @@ func (s *Session[T]) hold(ctx context.Context) error {
 }
 
 func (s *Session[T]) release(ctx context.Context) error {
-	gone, err := s.isGone(ctx)
-	if err != nil {
+	if err := s.confirmGone(ctx); err != nil {
 		return err
-	}
-	if !gone {
-		return errBehind
 	}
 	without := slices.DeleteFunc(slices.Clone(s.up.GetFinalizers()), func(f string) bool { return f == s.of.finalizer })
 	return client.IgnoreNotFound(s.setFinalizers(ctx, without))

@@ -38,13 +38,10 @@ func (s *Session[T]) leaveOne(ctx context.Context, name types.NamespacedName, is
 	if isSelected {
 		judge = r.pair.giveUp
 	}
-	ctx, sure, err := judge(ctx)
-	switch {
-	case err != nil:
+	if ctx, err = judge(ctx); err != nil {
 		return err
-	case !sure:
-		return errBehind
-	case r.options.Observe:
+	}
+	if r.options.Observe {
 		return s.wouldWrite(ctx, verbDelete, "the copy "+name.String())
 	}
 	if found, err = r.mutate(ctx, downstreamSide, verbDelete, found); err != nil {

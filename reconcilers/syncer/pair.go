@@ -107,15 +107,15 @@ func NewPair(o PairOptions) (*Pair, error) {
 // Close takes a pair whose work has ended out of the metrics.
 func (p *Pair) Close() { p.metrics.close() }
 
-func (p *Pair) giveUp(ctx context.Context) (context.Context, bool, error) {
+func (p *Pair) giveUp(ctx context.Context) (context.Context, error) {
 	if p.options.GiveUp == nil {
-		return ctx, true, nil
+		return ctx, nil
 	}
 	with, wait, err := p.options.GiveUp(ctx)
 	if err == nil && wait > 0 {
 		err = &Later{After: wait, Why: "the copy is given up by a change that is young"}
 	}
-	return with, err == nil, err
+	return with, err
 }
 
 // Name returns the name of the pair.

@@ -20,7 +20,7 @@ import (
 )
 
 func (t *translator[T]) Metadata(up T, to types.NamespacedName) T {
-	down := t.withoutAllocated(up.DeepCopyObject().(T)) //nolint:forcetypeassert // A deep copy has the type of the original.
+	down := withoutAllocated(up.DeepCopyObject().(T), t.kindOf(), t.options.Include) //nolint:forcetypeassert // A deep copy has the type of the original.
 	Clean(down)
 	down.SetName(to.Name)
 	down.SetNamespace(to.Namespace)
@@ -35,20 +35,19 @@ func (t *translator[T]) Metadata(up T, to types.NamespacedName) T {
 	return down
 }
 
-func (t *translator[T]) withoutAllocated(obj T) T {
-	kind := t.kindOf()
+func withoutAllocated[T client.Object](obj T, kind schema.GroupVersionKind, include []string) T {
 	if !allocated.Has(kind.GroupKind()) {
 		return obj
 	}
 	if u, ok := any(obj).(*unstructured.Unstructured); ok {
-		allocated.Without(kind, u.Object, obj.GetManagedFields(), t.options.Include)
+		allocated.Without(kind, u.Object, obj.GetManagedFields(), include)
 		return obj
 	}
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {
 		return obj // Whoever applies it gets the error.
 	}
-	allocated.Without(kind, fields, obj.GetManagedFields(), t.options.Include)
+	allocated.Without(kind, fields, obj.GetManagedFields(), include)
 	reduced := reflect.New(reflect.TypeOf(obj).Elem()).Interface().(T) //nolint:forcetypeassert // It is a new object of the type.
 	if runtime.DefaultUnstructuredConverter.FromUnstructured(fields, reduced) != nil {
 		return obj
@@ -65,10 +64,8 @@ func WithoutAllocated(obj *unstructured.Unstructured, include []string) {
 // WithoutLocal removes what belongs to one cluster: what managed says is allocated, and labels and annotations of one
 // cluster.
 func WithoutLocal[T client.Object](obj T, kind schema.GroupVersionKind, managed []metav1.ManagedFieldsEntry) T {
-	t := &translator[T]{}
-	t.kind.Store(&kind)
 	obj.SetManagedFields(managed)
-	obj = t.withoutAllocated(obj)
+	obj = withoutAllocated(obj, kind, nil)
 	without := func(all map[string]string) map[string]string {
 		all = maps.Clone(all)
 		maps.DeleteFunc(all, func(key, _ string) bool { return isOfOneCluster(key) })
