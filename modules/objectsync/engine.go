@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -125,18 +126,16 @@ func (e *engine) all(ctx context.Context) []reconcile.Request {
 			one.request(types.NamespacedName{})
 		}
 	}
-	var list hubv1.SyncRuleList
-	if err := e.rules.List(ctx, &list); err != nil {
-		e.params.Logger.Error(err, "Failed to list the SyncRules after a change of labels")
-		return nil
-	}
-	return requestsOf(list.Items)
+	return allRules(ctx, e.rules, e.params.Logger)
 }
 
-func requestsOf(all []hubv1.SyncRule) []reconcile.Request {
-	requests := make([]reconcile.Request, 0, len(all))
-	for i := range all {
-		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&all[i])})
+func allRules(ctx context.Context, from client.Reader, log logr.Logger) (requests []reconcile.Request) {
+	var list hubv1.SyncRuleList
+	if err := from.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		log.Error(err, "Failed to list the SyncRules after a change of a Cluster")
+	}
+	for i := range list.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
 	}
 	return requests
 }

@@ -45,9 +45,10 @@ func SetUpHub(p registry.HubPart) error {
 			return fmt.Errorf("register the metrics of rules: %w", err)
 		}
 	}
+	all := func(ctx context.Context, _ client.Object) []ctrl.Request { return allRules(ctx, p.Client, p.Logger) }
 	return registry.ControllerManagedBy(p.Manager).Named("sync-rules").For(&hubv1.SyncRule{}).
 		WithOptions(controller.Options{MaxConcurrentReconciles: ruleWorkers}). // A new rule waits for no report of others.
-		Watches(&hubv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.all), builder.WithPredicates(ofInterest())).Complete(r)
+		Watches(&hubv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(all), builder.WithPredicates(ofInterest())).Complete(r)
 }
 
 // ofInterest drops changes of Clusters that no rule depends on.
@@ -68,15 +69,6 @@ type ruleReconciler struct {
 	*releasers
 
 	metrics *ruleMetrics
-}
-
-func (r *ruleReconciler) all(ctx context.Context, _ client.Object) []ctrl.Request {
-	var list hubv1.SyncRuleList
-	if err := r.params.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		r.params.Logger.Error(err, "Failed to list the rules after a change of a Cluster")
-		return nil
-	}
-	return requestsOf(list.Items)
 }
 
 func (r *ruleReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {

@@ -231,8 +231,8 @@ func presenceOf(obj client.Object, err error) (presence, error) {
 	return present, nil
 }
 
-// find finds the copy under any name that it may have. Without a copy, s.name is the first name that no other copy
-// has.
+// find finds the copy under any name that it may have. Without a copy, s.name is that of an object of another owner (a conflict), or the
+// first free name. If copies of other objects have all names, they are in conflict.
 func (s *Session[T]) find(ctx context.Context) error {
 	r := s.of
 	known := r.memory.Of(s.key)
@@ -262,7 +262,19 @@ func (s *Session[T]) find(ctx context.Context) error {
 	if free.Name == "" && blocked.Name == "" && s.facts.up == present {
 		blocked = used
 	}
-	return s.choose(ctx, free, blocked)
+	if blocked.Name == "" {
+		s.name, s.facts.down = free, absent
+		return nil
+	}
+	s.name = blocked
+	if err := s.readDown(ctx, blocked); err != nil {
+		return err
+	}
+	s.facts.ownership = r.translator.Owner(s.down, s.up.GetUID())
+	if s.isCopyOfAnother(s.down) {
+		s.facts.ownership = Foreign
+	}
+	return nil
 }
 
 func (s *Session[T]) isCopy(ctx context.Context, name types.NamespacedName) (bool, error) {
@@ -274,24 +286,6 @@ func (s *Session[T]) isCopy(ctx context.Context, name types.NamespacedName) (boo
 	}
 	s.name, s.facts.ownership = name, s.of.translator.Owner(s.down, s.up.GetUID())
 	return true, nil
-}
-
-// choose names a copy that does not exist: the name of another owner's object (a conflict), or a free name. If copies
-// of other objects have all names, they are in conflict.
-func (s *Session[T]) choose(ctx context.Context, free, blocked types.NamespacedName) error {
-	if blocked.Name == "" {
-		s.name, s.facts.down = free, absent
-		return nil
-	}
-	s.name = blocked
-	if err := s.readDown(ctx, blocked); err != nil {
-		return err
-	}
-	s.facts.ownership = s.of.translator.Owner(s.down, s.up.GetUID())
-	if s.isCopyOfAnother(s.down) {
-		s.facts.ownership = Foreign
-	}
-	return nil
 }
 
 func (s *Session[T]) isCopyOfAnother(down T) bool {

@@ -17,8 +17,8 @@ import (
 
 var errStale = errors.New("the copy has appeared or gone since it was read")
 
-func resourceOf(kind schema.GroupVersionKind) schema.GroupResource {
-	return schema.GroupResource{Group: kind.Group, Resource: kind.Kind}
+func (s *Session[T]) stale() error {
+	return apierrors.NewConflict(schema.GroupResource{Group: s.of.kind.Group, Resource: s.of.kind.Kind}, s.name.Name, errStale)
 }
 
 // Create creates the copy by POST, for authors who do not apply. obj comes from Translate.
@@ -60,8 +60,7 @@ func (s *Session[T]) write(ctx context.Context, v verb, obj T, send func(T) erro
 		return s.renewWith(ctx, nil)
 	}
 	if exists := s.facts.down != absent; exists == (v == verbCreate) {
-		return fmt.Errorf("%s downstream %s %s: %w", v, r.kind.Kind, s.name,
-			apierrors.NewConflict(resourceOf(r.kind), s.name.Name, errStale))
+		return fmt.Errorf("%s downstream %s %s: %w", v, r.kind.Kind, s.name, s.stale())
 	}
 	obj, err := r.mutate(ctx, downstreamSide, v, obj)
 	if err != nil {
@@ -77,7 +76,7 @@ func (s *Session[T]) write(ctx context.Context, v verb, obj T, send func(T) erro
 	r.pair.metrics.write(r.kind.Kind, directionDown, v, err)
 	switch {
 	case apierrors.IsAlreadyExists(err):
-		return s.taken(ctx, apierrors.NewConflict(resourceOf(r.kind), s.name.Name, errStale))
+		return s.taken(ctx, s.stale())
 	case err != nil:
 		return s.refused(ctx, err)
 	}

@@ -47,7 +47,10 @@ func (a Allow) Check(r Rule) error {
 }
 
 func (a Allowed) check(r Rule) error {
-	hub, remote := namespacesOf(r)
+	hub, remote := r.SourceNamespaces(clusterName), r.TargetNamespaces(clusterName) // None if labels select them.
+	if r.From == hubv1.SyncFromRemote {
+		hub, remote = remote, hub
+	}
 	switch {
 	case a.From != "" && a.From != r.From:
 		return fmt.Errorf("%w: from %s", ErrNotAllowed, r.From)
@@ -76,15 +79,6 @@ func (a Allowed) hasKind(r Rule) bool {
 // sensitive are groups whose objects give permissions, or change what an API server accepts.
 func sensitive() []string {
 	return []string{"rbac.authorization.k8s.io", "admissionregistration.k8s.io", "certificates.k8s.io", hubv1.GroupName}
-}
-
-// namespacesOf returns the rule's namespaces in the hub and in remotes; none if labels select them.
-func namespacesOf(r Rule) (hub, remote []string) {
-	source, target := r.SourceNamespaces(clusterName), r.TargetNamespaces(clusterName)
-	if r.From == hubv1.SyncFromHub {
-		return source, target
-	}
-	return target, source
 }
 
 // covered returns the first namespace that no pattern covers. Selections by labels need an empty list, or a star; they never select a

@@ -47,7 +47,11 @@ func (r *Rule) compilePatches() error {
 		if err != nil {
 			return fmt.Errorf("patches[%d]: %w", i, err)
 		}
+		when := labels.SelectorFromSet(plain(patch.When.MatchLabels))
 		r.steps = append(r.steps, func(ctx context.Context, c *Cluster, obj map[string]any) (map[string]any, error) {
+			if !when.Matches(labels.Set(c.Labels)) {
+				return obj, nil
+			}
 			after, err := patched(ctx, c, obj)
 			if err != nil {
 				return nil, fmt.Errorf("patches[%d]: %w", i, err)
@@ -74,13 +78,7 @@ func (r Rule) Patcher(c Cluster) (*Patcher, error) {
 	if c.Labels == nil {
 		c.Labels = map[string]string{}
 	}
-	p := &Patcher{cluster: c}
-	for i, patch := range r.Patches {
-		if labels.SelectorFromSet(plain(patch.When.MatchLabels)).Matches(labels.Set(c.Labels)) {
-			p.steps = append(p.steps, r.steps[i])
-		}
-	}
-	return p, nil
+	return &Patcher{r.steps, c}, nil
 }
 
 // Apply changes a copy. The error wraps ErrPatch, or is that of the context.
