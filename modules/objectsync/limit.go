@@ -52,7 +52,7 @@ func (e *entry) withinLimit(ctx context.Context, up object, to types.NamespacedN
 			return err
 		}
 	}
-	return &syncer.Later{After: wait.Jitter(countAgain, 1), Reason: reasonOverLimit, Why: fmt.Sprintf(
+	return &syncer.LaterError{After: wait.Jitter(countAgain, 1), Reason: reasonOverLimit, Why: fmt.Sprintf(
 		"Rule %s brings at most %d objects and %d bytes from this cluster into the hub; this object is beyond that.",
 		e.Name, c.Limits.Objects, c.MaxBytes())}
 }

@@ -208,7 +208,7 @@ func (e *entry) mutate(ctx context.Context, up, copied object) error {
 		err = p.Apply(ctx, copied)
 	}
 	if errors.Is(err, rules.ErrPatch) {
-		return &syncer.Later{After: patchAgain, Reason: rules.ReasonPatchFailed, Why: fmt.Sprintf("Rule %s does not copy this object: %v.", e.Name, err)}
+		return &syncer.LaterError{After: patchAgain, Reason: rules.ReasonPatchFailed, Why: fmt.Sprintf("Rule %s does not copy this object: %v.", e.Name, err)}
 	}
 	return err
 }

@@ -288,7 +288,7 @@ func (s *Session[T]) rejected(ctx context.Context, err error) error {
 	if undeclared {
 		s.problem = ReasonUndeclared
 	}
-	return &Later{After: r.pauses.When(s.key), Why: "the downstream API server rejects the copy"}
+	return &LaterError{After: r.pauses.When(s.key), Why: "the downstream API server rejects the copy"}
 }
 
 func verbOf(down presence) verb {

@@ -15,7 +15,7 @@ type Copy[T client.Object] struct {
 	Called string
 	// Status writes the copy's status to the original.
 	Status bool
-	// Mutate changes the result of Session.Translate before it is applied. An error, such as Later, stops that. Default: nothing.
+	// Mutate changes the result of Session.Translate before it is applied. An error, such as LaterError, stops that. Default: nothing.
 	Mutate func(ctx context.Context, up, copied T) error
 	// Adopt reports whether an object with the name becomes the copy. Default: none does.
 	Adopt func(ctx context.Context, up, down T) bool

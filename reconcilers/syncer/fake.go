@@ -22,7 +22,7 @@ type fakeReconciler[T client.Object] struct {
 func (r *fakeReconciler[T]) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	return around(ctx, r.syncer, req, func(ctx context.Context) (reconcile.Result, error) {
 		up := r.pair.options.Upstream.Access()
-		obj, found, err := read[T](ctx, r.up.Reader(), r.kind, upstreamSide, req.NamespacedName)
+		obj, found, err := reader[T]{r.up.Reader(), r.kind, upstreamSide}.read(ctx, req.NamespacedName)
 		switch {
 		case err != nil:
 			return reconcile.Result{}, err

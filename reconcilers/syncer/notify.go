@@ -146,7 +146,7 @@ func (e *writeError) Error() string { return e.what + ": " + e.err.Error() }
 
 func (e *writeError) Unwrap() error { return e.err }
 
-// noteFailure reports a Later with a Reason, and a write that is refused repeatedly: nothing else shows that a copy or a status is old.
+// noteFailure reports a LaterError with a Reason, and a write that is refused repeatedly: nothing else shows that a copy or a status is old.
 func (s *Session[T]) noteFailure(ctx context.Context, err error) {
 	if err == nil {
 		if s.of.memory.Of(s.key).Refused > 0 {
@@ -160,7 +160,7 @@ func (s *Session[T]) noteFailure(ctx context.Context, err error) {
 		return
 	}
 	told := s.noteRefusal(ctx, err)
-	if later, ok := errors.AsType[*Later](err); ok && later.Reason != "" {
+	if later, ok := errors.AsType[*LaterError](err); ok && later.Reason != "" {
 		told = s.Event(ctx, corev1.EventTypeWarning, later.Reason, later.Why)
 	}
 	if told != nil {
@@ -185,19 +185,19 @@ func (s *Session[T]) noteRefusal(ctx context.Context, err error) error {
 	return s.Event(ctx, corev1.EventTypeWarning, reason, "Failed repeatedly to "+write.what+": "+class)
 }
 
-// Later is an error that is tried again after a pause, without an entry in the log. With a Reason it becomes a warning about the upstream
+// LaterError is an error that is tried again after a pause, without an entry in the log. With a Reason it becomes a warning about the upstream
 // object; see Session.Event.
-type Later struct {
+type LaterError struct {
 	After  time.Duration
 	Reason string
 	Why    string // the text of the event
 }
 
 // Error says why, too.
-func (e *Later) Error() string { return fmt.Sprintf("tried again after %s: %s", e.After, e.Why) }
+func (e *LaterError) Error() string { return fmt.Sprintf("tried again after %s: %s", e.After, e.Why) }
 
 // errBehind: a live read does not confirm the decision.
-var errBehind = &Later{After: conflicted, Why: "the cache is behind the API server"}
+var errBehind = &LaterError{After: conflicted, Why: "the cache is behind the API server"}
 
 // fight fails if another client has changed a field too often. It counts if it differs although the pair has sent the same before.
 func (s *Session[T]) fight(field, what string, before, sent uint64) error {
@@ -210,7 +210,7 @@ func (s *Session[T]) fight(field, what string, before, sent uint64) error {
 		return nil
 	}
 	r.pair.metrics.contended(r.kind.Kind)
-	return &Later{After: pause, Reason: ReasonContended, Why: fmt.Sprintf(
+	return &LaterError{After: pause, Reason: ReasonContended, Why: fmt.Sprintf(
 		"Another client changes %s each time that the pair writes it; the pair writes it less often. "+
 			"Exclude the field from the pair, or keep the other client from writing it.", what)}
 }

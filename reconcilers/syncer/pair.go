@@ -113,7 +113,7 @@ func (p *Pair) giveUp(ctx context.Context) (context.Context, error) {
 	}
 	with, wait, err := p.options.GiveUp(ctx)
 	if err == nil && wait > 0 {
-		err = &Later{After: wait, Why: "the copy is given up by a change that is young"}
+		err = &LaterError{After: wait, Why: "the copy is given up by a change that is young"}
 	}
 	return with, err
 }

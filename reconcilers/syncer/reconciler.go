@@ -114,7 +114,7 @@ func (s *Session[T]) report(err error) {
 
 // settle: a conflict is no error, since the cache gets the change and the object is reconciled again.
 func settle(result reconcile.Result, err error) (reconcile.Result, error) {
-	var later *Later
+	var later *LaterError
 	var both *bothError
 	switch {
 	case err == nil:
@@ -151,7 +151,7 @@ func (e *bothError) Unwrap() []error { return []error{e.up, e.down} }
 
 func (s *Session[T]) observe(ctx context.Context) (err error) {
 	r := s.of
-	if s.up, s.facts.up, err = read[T](ctx, r.up.Reader(), r.kind, upstreamSide, s.key); err != nil {
+	if s.up, s.facts.up, err = (reader[T]{r.up.Reader(), r.kind, upstreamSide}).read(ctx, s.key); err != nil {
 		return err
 	}
 	if s.facts.up != absent {
@@ -200,23 +200,28 @@ func (s *Session[T]) isSelected(up T) bool {
 	return up.GetLabels()[r.keys.ControlledBy] == "" && !translate.IsCopy(up) && r.pair.options.Upstream.Selects(up) && (r.options.Select == nil || r.options.Select(up))
 }
 
-func read[T client.Object](
-	ctx context.Context, from client.Reader, kind schema.GroupVersionKind, of sideOfHook, name types.NamespacedName,
-) (found T, exists presence, err error) {
-	found = newObject[T](kind)
-	if exists, err = presenceOf(found, from.Get(ctx, name, found)); err != nil {
-		err = fmt.Errorf("read %s %s %s: %w", of, kind.Kind, name, err)
+// reader reads objects of one kind on one side.
+type reader[T client.Object] struct {
+	from client.Reader
+	kind schema.GroupVersionKind
+	side sideOfHook
+}
+
+func (r reader[T]) read(ctx context.Context, name types.NamespacedName) (found T, exists presence, err error) {
+	found = newObject[T](r.kind)
+	if exists, err = presenceOf(found, r.from.Get(ctx, name, found)); err != nil {
+		err = fmt.Errorf("read %s %s %s: %w", r.side, r.kind.Kind, name, err)
 	}
 	return found, exists, err
 }
 
 // liveUp reads the upstream object from the API server.
 func (s *Session[T]) liveUp(ctx context.Context) (T, presence, error) {
-	return read[T](ctx, s.upstream.Live, s.of.kind, upstreamSide, s.key)
+	return reader[T]{s.upstream.Live, s.of.kind, upstreamSide}.read(ctx, s.key)
 }
 
 func (s *Session[T]) liveDown(ctx context.Context, name types.NamespacedName) (T, presence, error) {
-	return read[T](ctx, s.downstream.Live, s.of.kind, downstreamSide, name)
+	return reader[T]{s.downstream.Live, s.of.kind, downstreamSide}.read(ctx, name)
 }
 
 func presenceOf(obj client.Object, err error) (presence, error) {
@@ -298,6 +303,6 @@ func (s *Session[T]) readDown(ctx context.Context, name types.NamespacedName) (e
 		s.down = newObject[T](s.of.kind)
 		return nil
 	}
-	s.down, s.facts.down, err = read[T](ctx, s.of.down.Reader(), s.of.kind, downstreamSide, name)
+	s.down, s.facts.down, err = reader[T]{s.of.down.Reader(), s.of.kind, downstreamSide}.read(ctx, name)
 	return err
 }

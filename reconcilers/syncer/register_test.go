@@ -180,7 +180,7 @@ func TestGenerations(t *testing.T) {
 // A direction that waits does not wait for the backoff of the one that fails, and the errors of both are errors.
 func TestSettle(t *testing.T) {
 	t.Parallel()
-	bad, later := errors.New("bad"), &Later{After: 2 * time.Second, Why: "x"}
+	bad, later := errors.New("bad"), &LaterError{After: 2 * time.Second, Why: "x"}
 	for name, c := range map[string]struct {
 		up, down error
 		fails    bool
@@ -189,7 +189,7 @@ func TestSettle(t *testing.T) {
 		"both fail":  {bad, bad, true, 0},
 		"up waits":   {later, bad, false, 3 * time.Second},
 		"down waits": {bad, later, false, 3 * time.Second},
-		"both wait":  {later, &Later{After: time.Hour}, false, 3 * time.Second},
+		"both wait":  {later, &LaterError{After: time.Hour}, false, 3 * time.Second},
 		"one alone":  {nil, bad, true, 0},
 	} {
 		result, err := settle(reconcile.Result{}, BothDirections(c.up, c.down))

@@ -129,7 +129,7 @@ func (s *Session[T]) act(ctx context.Context) (reconcile.Result, error) {
 func (s *Session[T]) renew(ctx context.Context) (reconcile.Result, error) {
 	s.renewing = true
 	result, err := s.of.syncer.SyncDown(ctx, Down[T]{Upstream: copyOf(s.up), Session: s})
-	if _, cannot := errors.AsType[*Later](err); err != nil && !cannot || s.renewed {
+	if _, cannot := errors.AsType[*LaterError](err); err != nil && !cannot || s.renewed {
 		return result, err
 	}
 	return reconcile.Result{}, s.deleteDown(ctx) // If there may be no copy, the next reconcile says why.
@@ -215,7 +215,7 @@ func (s *Session[T]) nameConflict() error {
 	if s.facts.ownership == Copied {
 		why = "has the marks of another object"
 	}
-	return &Later{After: r.pauses.When(s.key), Reason: ReasonNameConflict, Why: fmt.Sprintf(
+	return &LaterError{After: r.pauses.When(s.key), Reason: ReasonNameConflict, Why: fmt.Sprintf(
 		"%s %s exists in the downstream cluster and %s; it is not changed. Rename or delete one of them.", r.kind.Kind, s.name, why)}
 }
 

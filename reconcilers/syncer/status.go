@@ -48,7 +48,7 @@ func (s *Session[T]) ApplyStatus(ctx context.Context, from T) error {
 		return nil
 	}
 	if wait := s.statusWait(time.Now()); wait > 0 {
-		return &Later{After: wait, Why: "the status was written a moment ago"}
+		return &LaterError{After: wait, Why: "the status was written a moment ago"}
 	}
 	what := fmt.Sprintf("the status of upstream %s %s", r.kind.Kind, s.key)
 	if err := s.fight("status", what, r.memory.Of(s.key).Wrote.Status.Sent, sent); err != nil {
