@@ -111,23 +111,19 @@ func (r *releaser) abandoned(ctx context.Context, obj *metav1.PartialObjectMetad
 		return "another hub has made it, as before this one was restored into a new cluster", nil
 	}
 	found := &hubv1.SyncRule{}
-	err := r.params.Client.Get(ctx, client.ObjectKey{Name: name}, found)
-	if client.IgnoreNotFound(err) != nil {
+	if err := r.params.Client.Get(ctx, client.ObjectKey{Name: name}, found); client.IgnoreNotFound(err) != nil {
 		return "", fmt.Errorf("read the rule %s: %w", name, err)
 	}
-	var rule rules.Rule
-	if err == nil {
-		rule, err = r.rules.Compile(found)
-	}
+	rule, _ := r.rules.Compile(found) // One that is missing or invalid has no namespaces.
 	cluster, ok := rule.ClusterOf(obj.Namespace)
-	if err != nil || !ok || rule.GVK() != r.kind || !rule.HasFinalizers() || !slices.Contains(rule.SourceNamespaces(cluster), obj.Namespace) {
+	if !ok || rule.GVK() != r.kind || !rule.HasFinalizers() || !slices.Contains(rule.SourceNamespaces(cluster), obj.Namespace) {
 		return "the rule does not exist, or has no copies of this namespace", nil
 	}
 	if rule.IsTerminating {
 		return "", nil // Its end releases all originals.
 	}
 	var c hubv1.Cluster
-	err = r.params.APIReader.Get(ctx, client.ObjectKey{Name: cluster}, &c)
+	err := r.params.APIReader.Get(ctx, client.ObjectKey{Name: cluster}, &c)
 	switch {
 	case apierrors.IsNotFound(err):
 		return "the Cluster " + cluster + " does not exist", nil

@@ -49,12 +49,7 @@ func (r *remains) end(ctx context.Context) error {
 		}
 		ended = append(ended, one.UID)
 	}
-	if len(ended) > 0 {
-		all = append(all, changeRemains(ctx, r.params.HubClient, r.params.HubClient, key.Name, func(all []hubv1.SyncRemains) []hubv1.SyncRemains {
-			return slices.DeleteFunc(all, func(one hubv1.SyncRemains) bool { return slices.Contains(ended, one.UID) })
-		}))
-	}
-	return errors.Join(all...)
+	return errors.Join(append(all, r.forget(ctx, key, ended))...)
 }
 
 // endOne does nothing if a rule of the same name, kind and source has taken the copies over.
@@ -74,4 +69,17 @@ func (r *remains) endOne(ctx context.Context, one hubv1.SyncRemains) error {
 	})
 	c.at.HubID = one.HubID
 	return c.endCopies(deletes.CausedBy(ctx, "rule "+one.Rule))
+}
+
+func (r *remains) forget(ctx context.Context, key client.ObjectKey, ended []string) error {
+	if len(ended) == 0 {
+		return nil
+	}
+	before := &hubv1.Cluster{}
+	if err := r.params.HubClient.Get(ctx, key, before); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	after := before.DeepCopy()
+	after.Status.Remains = slices.DeleteFunc(after.Status.Remains, func(one hubv1.SyncRemains) bool { return slices.Contains(ended, one.UID) })
+	return patchRemains(ctx, r.params.HubClient, before, after)
 }

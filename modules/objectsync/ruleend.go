@@ -79,19 +79,23 @@ func (r *ruleReconciler) endInHub(ctx context.Context, of *hubv1.Cluster, rule r
 }
 
 func (r *ruleReconciler) writeRemains(ctx context.Context, of *hubv1.Cluster, rule rules.Rule, _ *hubv1.SyncRule) error {
-	return changeRemains(ctx, r.params.APIReader, r.params.Client, of.Name, func(all []hubv1.SyncRemains) []hubv1.SyncRemains {
-		if slices.ContainsFunc(all, func(one hubv1.SyncRemains) bool { return one.UID == string(rule.UID) }) {
-			return all
-		}
-		all, forgotten := withRemains(all, hubv1.SyncRemains{
-			Rule: rule.Name, UID: string(rule.UID), From: rule.From, HubID: r.params.Options.HubID, Policy: rule.DeletionPolicy, Kind: rule.Kind,
-		})
-		for _, one := range forgotten {
-			r.params.EventRecorder.Eventf(of, nil, corev1.EventTypeWarning, "RemainsForgotten", "End",
-				"Too many rules have ended while this Cluster was away: what rule %s has left there is forgotten.", one.Rule)
-		}
-		return all
+	before := &hubv1.Cluster{}
+	if err := r.params.APIReader.Get(ctx, client.ObjectKeyFromObject(of), before); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if slices.ContainsFunc(before.Status.Remains, func(one hubv1.SyncRemains) bool { return one.UID == string(rule.UID) }) {
+		return nil
+	}
+	after := before.DeepCopy()
+	var forgotten []hubv1.SyncRemains
+	after.Status.Remains, forgotten = withRemains(after.Status.Remains, hubv1.SyncRemains{
+		Rule: rule.Name, UID: string(rule.UID), From: rule.From, HubID: r.params.Options.HubID, Policy: rule.DeletionPolicy, Kind: rule.Kind,
 	})
+	for _, one := range forgotten {
+		r.params.EventRecorder.Eventf(before, nil, corev1.EventTypeWarning, "RemainsForgotten", "End",
+			"Too many rules have ended while this Cluster was away: what rule %s has left there is forgotten.", one.Rule)
+	}
+	return patchRemains(ctx, r.params.Client, before, after)
 }
 
 // withRemains forgets the oldest ones.
@@ -101,18 +105,7 @@ func withRemains(all []hubv1.SyncRemains, one hubv1.SyncRemains) (after, forgott
 	return all[n:], all[:n]
 }
 
-// changeRemains changes what rules leave in a Cluster, if that exists.
-func changeRemains(
-	ctx context.Context, live client.Reader, c client.Client, cluster string, change func([]hubv1.SyncRemains) []hubv1.SyncRemains,
-) error {
-	before := &hubv1.Cluster{}
-	if err := live.Get(ctx, client.ObjectKey{Name: cluster}, before); err != nil {
-		return client.IgnoreNotFound(err)
-	}
-	after := before.DeepCopy()
-	if after.Status.Remains = change(after.Status.Remains); slices.Equal(before.Status.Remains, after.Status.Remains) {
-		return nil
-	}
+func patchRemains(ctx context.Context, c client.Client, before, after *hubv1.Cluster) error {
 	err := c.Status().Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), remainsManager,
 		client.FieldValidation(metav1.FieldValidationIgnore))
 	if client.IgnoreNotFound(err) != nil {
