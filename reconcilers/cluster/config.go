@@ -48,18 +48,12 @@ func configOf(cluster *hubv1.Cluster, found credentials, suspicion state.CrashRe
 		},
 		Modules:    spec.Modules,
 		Namespaces: spec.Namespaces,
-		Owner:      ownerReference(cluster),
+		// It neither blocks the Cluster's deletion nor makes it a controller.
+		Owner: metav1.OwnerReference{APIVersion: hubv1.GroupVersion.String(), Kind: "Cluster", Name: cluster.Name, UID: cluster.UID},
 	}
 	config.Revision = fmt.Sprintf("%s/%d/%s/%s/%t/%t/%v", cluster.UID, cluster.Generation, found.version,
 		config.Identity.Accepted, config.AcceptCredential, config.AllowHub, suspicion)
 	return config
-}
-
-// ownerReference neither blocks the Cluster's deletion nor makes it a controller.
-func ownerReference(cluster *hubv1.Cluster) metav1.OwnerReference {
-	return metav1.OwnerReference{
-		APIVersion: hubv1.GroupVersion.String(), Kind: "Cluster", Name: cluster.Name, UID: cluster.UID,
-	}
 }
 
 // isOf: the snapshot is not of an earlier Cluster of the same name. A new remote has no revision yet.
@@ -67,15 +61,11 @@ func isOf(info registry.Status, cluster *hubv1.Cluster) bool {
 	return info.Revision == "" || strings.HasPrefix(info.Revision, string(cluster.UID)+"/")
 }
 
-func shows(info registry.Status, config state.Desired) bool {
-	return info.Revision == config.Revision
-}
-
 func seconds(n int32) time.Duration { return time.Duration(n) * time.Second }
 
 // Desired returns what a hub with these Settings would post for a Cluster with this Secret, without crashes and deletion.
 func Desired(cluster *hubv1.Cluster, secret map[string][]byte, settings Settings) (state.Desired, error) {
-	connection, err := kubeconfig.Parse(secret, originOf(cluster).options(), settings.Policy)
+	connection, err := kubeconfig.Parse(secret, OptionsOf(cluster), settings.Policy)
 	if err != nil {
 		return state.Desired{}, err
 	}

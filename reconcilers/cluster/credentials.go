@@ -67,14 +67,14 @@ func (r *reconciler) secretOf(cluster *hubv1.Cluster) client.ObjectKey {
 // readCredentials returns an error only if the Secret could not be read; info says whether the remote accepts those read last.
 func (r *reconciler) readCredentials(ctx context.Context, cluster *hubv1.Cluster, info registry.Status) (credentials, error) {
 	key := r.secretOf(cluster)
-	q := question{from: originOf(cluster), version: r.cachedVersion(ctx, key), now: time.Now()}
+	q := question{from: origin{cluster.UID, cluster.Generation}, version: r.cachedVersion(ctx, key), now: time.Now()}
 	q.accepted = info.Reachable.Status == metav1.ConditionTrue
 	q.rejected = info.Reachable.Reason == hubv1.ReasonUnauthorized
 	s := r.memory.of(cluster.Name)
 	known, later, ok := s.recall(q)
 	if !ok {
 		var err error
-		if known, err = r.readSecret(ctx, key, q.from); err != nil {
+		if known, err = r.readSecret(ctx, key, cluster); err != nil {
 			return credentials{}, err
 		}
 		s.remember(q, known)
@@ -82,7 +82,7 @@ func (r *reconciler) readCredentials(ctx context.Context, cluster *hubv1.Cluster
 	return r.assess(known, key, q.now).accepting(cluster).lookAgain(later), nil
 }
 
-func (r *reconciler) readSecret(ctx context.Context, key client.ObjectKey, from origin) (reading, error) {
+func (r *reconciler) readSecret(ctx context.Context, key client.ObjectKey, cluster *hubv1.Cluster) (reading, error) {
 	var secret corev1.Secret
 	err := r.secrets.Get(ctx, key, &secret)
 	if apierrors.IsNotFound(err) {
@@ -91,11 +91,11 @@ func (r *reconciler) readSecret(ctx context.Context, key client.ObjectKey, from 
 	if err != nil {
 		return reading{}, fmt.Errorf("read Secret %s: %w", key, err)
 	}
-	return r.parse(&secret, from), nil
+	return r.parse(&secret, cluster), nil
 }
 
-func (r *reconciler) parse(secret *corev1.Secret, from origin) reading {
-	options := from.options()
+func (r *reconciler) parse(secret *corev1.Secret, cluster *hubv1.Cluster) reading {
+	options := OptionsOf(cluster)
 	// Expiry depends on the time of each reconcile, not of this read; see judge.
 	options.Now = func() time.Time { return time.Time{} }
 	connection, err := kubeconfig.Parse(secret.Data, options, r.settings.Policy)

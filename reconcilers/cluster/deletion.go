@@ -47,7 +47,7 @@ func (r *reconciler) finish(ctx context.Context, cluster *hubv1.Cluster) (ctrl.R
 	if err := r.takeUp(ctx, cluster); err != nil {
 		return ctrl.Result{}, err
 	}
-	removing := r.removals.remove(ctx, s)
+	removing := r.removals.begin(ctx, s, r.remotes.Remove, false)
 	if removing != nil && !removing.isDone() {
 		if wait := settleTime - time.Since(removing.began); wait > 0 { // Most removals are done by then.
 			return ctrl.Result{RequeueAfter: wait}, nil

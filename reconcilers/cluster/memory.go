@@ -146,7 +146,7 @@ func (s *seen) notePosted(config state.Desired) {
 
 // hasPosted: the registry works on the state. A remote may end because the hub does: the registry tells.
 func (s *seen) hasPosted(config state.Desired, info registry.Status) bool {
-	return info.State != state.StateStopping && info.State != state.StateStopped && shows(info, config) &&
+	return info.State != state.StateStopping && info.State != state.StateStopped && info.Revision == config.Revision &&
 		s.posted.revision == config.Revision && s.posted.id == config.Identity.Known &&
 		maps.Equal(s.posted.labels, config.Labels) && maps.Equal(s.posted.annotations, config.Annotations)
 }

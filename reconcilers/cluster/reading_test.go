@@ -34,7 +34,7 @@ func TestReading(t *testing.T) {
 	r := &reconciler{}
 	key := client.ObjectKey{Namespace: "ns", Name: "s"}
 	assess := func(c *hubv1.Cluster, data map[string][]byte) credentials {
-		return r.assess(r.parse(&corev1.Secret{Data: data}, originOf(c)), key, time.Now()).accepting(c)
+		return r.assess(r.parse(&corev1.Secret{Data: data}, c), key, time.Now()).accepting(c)
 	}
 	for what, tc := range map[string]struct {
 		ref     hubv1.KubeconfigSecretRef

@@ -222,7 +222,7 @@ func (r *reconciler) ensure(ctx context.Context, cluster *hubv1.Cluster, found c
 		s.notePosted(config)
 		info, _ = r.remotes.Status(name)
 	}
-	return remote{r.remarkOn(info, cluster), shows(info, config), suspicion}, nil
+	return remote{r.remarkOn(info, cluster), info.Revision == config.Revision, suspicion}, nil
 }
 
 // inUse returns the last good ones while a new server does not respond, or the remote does not accept new credentials, yet.

@@ -85,12 +85,7 @@ func (r *removals) isStopping(s *seen) bool {
 	return false
 }
 
-// remove begins the removal if there is none; nil means no remote. It does not wait.
-func (r *removals) remove(ctx context.Context, s *seen) *removal {
-	return r.begin(ctx, s, r.remotes.Remove, false)
-}
-
-// stop is remove for a Cluster that has vanished: no cleanup step runs.
+// stop is begin for a Cluster that has vanished: no cleanup step runs.
 func (r *removals) stop(ctx context.Context, s *seen) *removal {
 	return r.begin(ctx, s, r.remotes.Stop, true)
 }
@@ -106,6 +101,7 @@ func (r *removals) letGo(ctx context.Context, s *seen) *removal {
 
 type ending func(ctx context.Context, name registry.ClusterName) error // ending ends a remote.
 
+// begin begins the removal if there is none; nil means no remote. It does not wait.
 func (r *removals) begin(ctx context.Context, s *seen, end ending, isStop bool) *removal {
 	name := registry.ClusterName(s.name)
 	if _, runs := r.remotes.Status(name); s.removal != nil || !runs {

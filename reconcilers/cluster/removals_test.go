@@ -130,7 +130,7 @@ func TestRemovals_EndBetweenTheCalls(t *testing.T) {
 	t.Parallel()
 	l := &late{left: &registry.AbandonedError{Steps: []string{"hanging/everything"}}}
 	r := &removals{remotes: l, within: time.Millisecond, memory: &memory{}}
-	one := r.remove(t.Context(), r.memory.of("a"))
+	one := r.begin(t.Context(), r.memory.of("a"), l.Remove, false)
 	<-one.done
 	event, err := endOf(one)
 	if err != nil || event.Reason != eventAbandoned || !strings.Contains(event.Note, "hanging/everything") {

@@ -31,28 +31,24 @@ type reading struct {
 	version    string // resourceVersion of the Secret; empty if there is none
 }
 
-// origin is the connection's sources and Cluster: the next Cluster of that name may have come with another Secret.
+// origin is a version of the spec of a Cluster, which has the sources of the connection: the next Cluster of that name may have come
+// with another Secret.
 type origin struct {
-	cluster                         types.UID
-	secret                          hubv1.KubeconfigSecretRef
-	server, tlsServerName, proxyURL string
-	tunnel                          string // name of the Cluster; empty without a tunnel
+	cluster    types.UID
+	generation int64
 }
 
-func originOf(cluster *hubv1.Cluster) origin {
+// OptionsOf returns how the Secret of a Cluster is read.
+func OptionsOf(cluster *hubv1.Cluster) kubeconfig.Options {
 	spec := &cluster.Spec
-	from := origin{cluster.UID, spec.KubeconfigSecretRef, spec.Server, spec.TLSServerName, spec.ProxyURL, ""}
+	options := kubeconfig.Options{
+		Key: spec.KubeconfigSecretRef.Key, Context: spec.KubeconfigSecretRef.Context,
+		Server: spec.Server, TLSServerName: spec.TLSServerName, ProxyURL: spec.ProxyURL,
+	}
 	if spec.Via == hubv1.ViaTunnel {
-		from.tunnel = cluster.Name
+		options.Tunnel = cluster.Name
 	}
-	return from
-}
-
-func (o origin) options() kubeconfig.Options {
-	return kubeconfig.Options{
-		Key: o.secret.Key, Context: o.secret.Context,
-		Server: o.server, TLSServerName: o.tlsServerName, ProxyURL: o.proxyURL, Tunnel: o.tunnel,
-	}
+	return options
 }
 
 // readAtMostEvery is for a Secret that changes continuously: the first change is read at once, then the last in each interval.

@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"testing"
 	"time"
-
-	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 )
 
 // asked is a Cluster whose Secret is read whenever it is not remembered. It counts the reads.
@@ -24,7 +22,7 @@ type asked struct {
 
 func newAsked() *asked {
 	return &asked{
-		from:  origin{secret: hubv1.KubeconfigSecretRef{Name: "s"}},
+		from:  origin{cluster: "one"},
 		began: time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC),
 	}
 }
@@ -68,7 +66,7 @@ func TestMemory(t *testing.T) {
 			a.expect(t, 0, version, 1)
 			a.expect(t, time.Hour, version, 1)
 		}
-		a.from.server = "https://example.com"
+		a.from.generation++
 		a.expect(t, time.Hour, "", 2)
 		a.from.cluster = "another one of that name"
 		a.expect(t, time.Hour, "", 3)
