@@ -16,7 +16,6 @@ import (
 	"github.com/clusterfx/clusterfx/internal/requestinfo"
 	"github.com/clusterfx/clusterfx/registry/internal/cache"
 	"github.com/clusterfx/clusterfx/registry/internal/catalog"
-	"github.com/clusterfx/clusterfx/registry/internal/probe"
 	"github.com/clusterfx/clusterfx/registry/rbac"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -102,8 +101,7 @@ func (d declaration) lacks(inHub bool, of requestinfo.Info, verbs ...string) str
 	if len(missing) == 0 {
 		return ""
 	}
-	right.Verbs, right.ResourceNames = []string{listOf(missing)}, nil
-	return probe.DescribePermission(right, place)
+	return rbac.Right{Verb: listOf(missing), Group: of.Group, Resource: of.Resource, Namespace: place}.String()
 }
 
 func (d declaration) hubRules(namespace string) (rules []rbacv1.PolicyRule) {

@@ -9,7 +9,9 @@ import (
 	"slices"
 	"strings"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/component-helpers/auth/rbac/validation"
 )
 
 // Module has the permissions that a module declares. A registry.Module is one; registry.ModuleOptions describes them.
@@ -135,4 +137,67 @@ func partition(all []string, holds func(string) bool) (yes, no []string) {
 		}
 	}
 	return yes, no
+}
+
+// Right is a permission for one action.
+type Right struct {
+	Verb, Group, Resource, Subresource, Namespace, Name string
+	// Path is of a permission that is not about a resource.
+	Path string
+}
+
+// String names the permission for operators: "list nodes", "get apps/deployments in team-a".
+func (r Right) String() string {
+	if r.Path != "" {
+		return r.Verb + " " + r.Path
+	}
+	what := r.Resource
+	if r.Subresource != "" {
+		what += "/" + r.Subresource
+	}
+	if r.Group != "" {
+		what = r.Group + "/" + what
+	}
+	if r.Name != "" {
+		what += " " + r.Name
+	}
+	if r.Namespace != "" {
+		what += " in " + r.Namespace
+	}
+	return r.Verb + " " + what
+}
+
+// RightsOf returns the single permissions that rules consist of.
+func RightsOf(rules []rbacv1.PolicyRule) []Right {
+	var all []Right
+	for _, rule := range rules {
+		for _, one := range validation.BreakdownRule(rule) {
+			all = append(all, rightOf(one))
+		}
+	}
+	return all
+}
+
+func rightOf(rule rbacv1.PolicyRule) Right {
+	if len(rule.NonResourceURLs) > 0 {
+		return Right{Verb: rule.Verbs[0], Path: rule.NonResourceURLs[0]}
+	}
+	resource, sub, _ := strings.Cut(rule.Resources[0], "/")
+	right := Right{Verb: rule.Verbs[0], Group: rule.APIGroups[0], Resource: resource, Subresource: sub}
+	if len(rule.ResourceNames) > 0 {
+		right.Name = rule.ResourceNames[0]
+	}
+	return right
+}
+
+// Review asks an API server whether the client has the permission.
+func (r Right) Review() authorizationv1.SelfSubjectAccessReviewSpec {
+	if r.Path != "" {
+		return authorizationv1.SelfSubjectAccessReviewSpec{
+			NonResourceAttributes: &authorizationv1.NonResourceAttributes{Verb: r.Verb, Path: r.Path},
+		}
+	}
+	return authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
+		Verb: r.Verb, Group: r.Group, Resource: r.Resource, Subresource: r.Subresource, Namespace: r.Namespace, Name: r.Name,
+	}}
 }

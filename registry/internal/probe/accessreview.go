@@ -5,7 +5,6 @@ package probe
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -100,10 +99,11 @@ func Abbreviate(permissions []string) []string {
 // missing sends at most as many reviews as reviews allows, and subtracts them.
 func (r Reviewer) missing(ctx context.Context, namespace string, candidates []rbacv1.PolicyRule, reviews *int) ([]string, error) {
 	var missing []string
-	for _, permission := range candidates {
+	for _, right := range rbac.RightsOf(candidates) {
+		right.Namespace = namespace
 		if *reviews > 0 {
 			*reviews--
-			allowed, err := r.allowed(ctx, namespace, permission)
+			allowed, err := r.allowed(ctx, right)
 			if err != nil {
 				return nil, err
 			}
@@ -111,7 +111,7 @@ func (r Reviewer) missing(ctx context.Context, namespace string, candidates []rb
 				continue
 			}
 		}
-		missing = append(missing, DescribePermission(permission, namespace))
+		missing = append(missing, right.String())
 	}
 	return missing, nil
 }
@@ -144,42 +144,10 @@ func (r Reviewer) rulesIn(ctx context.Context, namespace string) (rules []rbacv1
 	return rules, !review.Status.Incomplete, nil
 }
 
-// allowed needs a rule with one verb, and one group and resource or one path.
-func (r Reviewer) allowed(ctx context.Context, namespace string, permission rbacv1.PolicyRule) (bool, error) {
+func (r Reviewer) allowed(ctx context.Context, right rbac.Right) (bool, error) {
 	review := &authorizationv1.SelfSubjectAccessReview{
-		TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SelfSubjectAccessReview"},
-	}
-	if len(permission.NonResourceURLs) > 0 {
-		review.Spec.NonResourceAttributes = &authorizationv1.NonResourceAttributes{
-			Verb: permission.Verbs[0], Path: permission.NonResourceURLs[0],
-		}
-	} else {
-		resource, sub, _ := strings.Cut(permission.Resources[0], "/")
-		review.Spec.ResourceAttributes = &authorizationv1.ResourceAttributes{
-			Namespace: namespace, Verb: permission.Verbs[0], Group: permission.APIGroups[0], Resource: resource, Subresource: sub,
-		}
-		if len(permission.ResourceNames) > 0 {
-			review.Spec.ResourceAttributes.Name = permission.ResourceNames[0]
-		}
+		TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SelfSubjectAccessReview"}, Spec: right.Review(),
 	}
 	err := r.Post(ctx, review)
 	return review.Status.Allowed, err
-}
-
-// DescribePermission names a permission for operators: "list nodes", "get apps/deployments in team-a".
-func DescribePermission(permission rbacv1.PolicyRule, namespace string) string {
-	if len(permission.NonResourceURLs) > 0 {
-		return permission.Verbs[0] + " " + permission.NonResourceURLs[0]
-	}
-	resource := permission.Resources[0]
-	if group := permission.APIGroups[0]; group != "" {
-		resource = group + "/" + resource
-	}
-	if len(permission.ResourceNames) > 0 {
-		resource += " " + permission.ResourceNames[0]
-	}
-	if namespace != "" {
-		resource += " in " + namespace
-	}
-	return permission.Verbs[0] + " " + resource
 }
