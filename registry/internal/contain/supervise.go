@@ -121,22 +121,17 @@ func retryAfter(err error) time.Duration {
 	switch {
 	case deletes.IsHeld(err):
 		return heldRetry + rand.N(heldRetry/4)
-	case errtree.All(err, isReplaced):
+	case errtree.All(err, is[*replacedError]):
 		return replacedRetry
-	case errtree.All(err, isRefused):
+	case errtree.All(err, is[*transport.RefusedError]):
 		return refusedRetry + rand.N(refusedRetry/2)
 	}
 	return 0
 }
 
-func isRefused(err error) bool {
-	_, refused := err.(*transport.RefusedError) //nolint:errorlint // errtree.All unwraps.
-	return refused
-}
-
-func isReplaced(err error) bool {
-	_, replaced := err.(*replacedError) //nolint:errorlint // errtree.All unwraps.
-	return replaced
+func is[T error](err error) bool {
+	_, ok := err.(T) //nolint:errorlint // errtree.All unwraps.
+	return ok
 }
 
 // minRequeueAfter: controller-runtime limits the rate of errors only, so a reconciler that repeats its request at once
