@@ -52,16 +52,16 @@ type Journal interface {
 
 // Fleet is the share of a hub. It is safe for many goroutines.
 type Fleet struct {
-	replica *replica.Replica
-	name    string
-	labels  map[string]string
-	count   int
-	log     logr.Logger
-	moves   moves
-	stop    time.Duration
-	idle    func(context.Context)
-	once    *turn // to run what runs once
-	active  *turn // to run what runs beside Clusters
+	*replica.Replica
+	name   string
+	labels map[string]string
+	count  int
+	log    logr.Logger
+	moves  moves
+	stop   time.Duration
+	idle   func(context.Context)
+	once   *turn // to run what runs once
+	active *turn // to run what runs beside Clusters
 
 	remotes  Remotes     // set by Attach
 	clusters cache.Cache // set by Attach
@@ -100,13 +100,13 @@ func New(o Options) (*Fleet, error) {
 		f.parts[i].role = cluster.RoleNone
 	}
 	f.once = newTurn(func() error {
-		_, err := f.replica.GateOnce()
+		_, err := f.GateOnce()
 		return err
 	})
-	f.active = newTurn(func() error { return f.replica.Check() })
+	f.active = newTurn(func() error { return f.Check() })
 	var err error
 	o.Runner, o.Pins, o.Sizes, o.Version = f, f.pins, f.sizesNow, project.Version()
-	f.replica, err = replica.New(o.Options)
+	f.Replica, err = replica.New(o.Options)
 	return f, err
 }
 
@@ -119,7 +119,7 @@ func (f *Fleet) Attach(remotes Remotes, clusters cache.Cache, journal Journal) e
 // Marks is a runnable of the manager: see marks. Call it once, after Attach.
 func (f *Fleet) Marks(hub client.Client, recorder events.EventRecorder) manager.Runnable {
 	return &marks{
-		observe: f.replica.Observe, count: f.count, clusters: f.clusters, client: hub, events: recorder, log: f.log,
+		observe: f.Observe, count: f.count, clusters: f.clusters, client: hub, events: recorder, log: f.log,
 		written: f.moves.marks,
 	}
 }
@@ -140,7 +140,7 @@ func (f *Fleet) Run(ctx context.Context) error {
 	running.Go(func() { f.watchTurn(watching) })
 	defer running.Wait()
 	defer cancel()
-	return f.replica.Run(ctx)
+	return f.Replica.Run(ctx)
 }
 
 // watchTurn ends the turn of what runs beside remotes when this replica has neither a shard nor an app. It begins it again if a shard
@@ -185,7 +185,7 @@ func (f *Fleet) rest(ctx context.Context) {
 // Gate is for registry.Options. The empty name is for writes without a remote: permitted to an active replica.
 func (f *Fleet) Gate(remote registry.ClusterName) (term int64, err error) {
 	if remote == "" {
-		return 0, f.replica.Check()
+		return 0, f.Check()
 	}
 	f.mu.RLock()
 	uid, known := f.names[remote]
@@ -193,11 +193,11 @@ func (f *Fleet) Gate(remote registry.ClusterName) (term int64, err error) {
 	if !known {
 		return 0, fmt.Errorf("%s: %w", remote, registry.ErrNotFound)
 	}
-	epoch, err := f.replica.Gate(uid)
+	epoch, err := f.Replica.Gate(uid)
 	if err == nil {
 		return epoch, nil
 	}
-	return 0, fmt.Errorf("%s: %w", remote, f.whyClosed(uid, f.replica.HolderOf(uid)))
+	return 0, fmt.Errorf("%s: %w", remote, f.whyClosed(uid, f.HolderOf(uid)))
 }
 
 // errClosed is not ErrElsewhere: the hub runs the Cluster, and nothing tells a module when the gate opens, so it tries again.
@@ -220,16 +220,7 @@ func (f *Fleet) whyClosed(uid types.UID, holder string) error {
 }
 
 // IsAlive is the Alive of registry.Options, as far as this replica knows.
-func (f *Fleet) IsAlive(name string) bool { return !f.replica.HasEnded(name) }
-
-// Tunnels is that of replica.Replica.
-func (f *Fleet) Tunnels() map[string]string { return f.replica.Tunnels() }
-
-// IsLate is the Overloaded of registry.Options: too many starts can keep renewals of the Lease from succeeding in time.
-func (f *Fleet) IsLate() bool { return f.replica.IsLate() }
-
-// Check matches replica.ErrNotActive while this replica may not write to the management cluster. It does not block.
-func (f *Fleet) Check() error { return f.replica.Check() }
+func (f *Fleet) IsAlive(name string) bool { return !f.HasEnded(name) }
 
 // RoleOf returns what this hub does with a Cluster, and how its status describes this hub if it runs it.
 func (f *Fleet) RoleOf(name registry.ClusterName, uid types.UID) (cluster.Role, hubv1.RunnerStatus) {

@@ -80,7 +80,7 @@ func (f *Fleet) Collect(to chan<- prometheus.Metric) {
 	f.moves.handovers.Collect(to)
 	f.moves.marks.Collect(to)
 	to <- prometheus.MustNewConstMetric(f.moves.all, prometheus.GaugeValue, float64(f.count))
-	o, ok := f.replica.Observe()
+	o, ok := f.Observe()
 	if !ok {
 		return
 	}
@@ -97,7 +97,7 @@ func (f *Fleet) Collect(to chan<- prometheus.Metric) {
 // Exported reports whether this hub exports a Cluster's metrics: of shards that it holds, and as the assigner of those without a live
 // holder. Without a valid Lease it exports none: others may have its Clusters, and its cache may be old.
 func (f *Fleet) Exported() func(uid types.UID) bool {
-	o, ok := f.replica.Observe()
+	o, ok := f.Observe()
 	if !ok {
 		return func(types.UID) bool { return false }
 	}

@@ -119,7 +119,7 @@ func (f *Fleet) Drain(ctx context.Context, shard int) error {
 
 // drainOnce lets writes in flight have their responses, ends the code, and waits for the rest. Without a Lease nothing depends on it.
 func (f *Fleet) drainOnce(ctx context.Context) error {
-	if _, hasLease := f.replica.Observe(); !hasLease {
+	if _, hasLease := f.Observe(); !hasLease {
 		f.once.end(ctx, 0)
 		f.leaveOnce()
 		return context.Cause(ctx)

@@ -3,7 +3,7 @@
 /*
 Package partreport reports the state of hub parts in a ConfigMap with a key for each replica, for people and commands.
 
-	err := manager.Add(&partreport.Writer{Client: c, Namespace: n, Replica: r, Parts: parts, Log: log})
+	err := manager.Add(&partreport.Writer{Client: c, Namespace: n, Replica: r, Parts: parts, Check: check, Log: log})
 
 	reports, err := partreport.Read(ctx, reader, namespace)
 

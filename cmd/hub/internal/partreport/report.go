@@ -80,13 +80,13 @@ func (p *Part) String() string {
 // Between two looks at the states, and after a failed write; and how long a request may take.
 const period, retry, within = time.Second, 30 * time.Second, 5 * time.Second
 
-// Writer is a runnable of the hub's manager that reports while the hub may write. All fields but Leaving and Check are required.
+// Writer is a runnable of the hub's manager that reports while the hub may write. All fields but Leaving are required.
 type Writer struct {
 	Client             client.Client
 	Namespace, Replica string
 	Parts              func() []state.HubPartStatus
 	Leaving            <-chan struct{} // Leaving is closed when this replica begins to leave the others; then the writer ends.
-	Check              func() error    // Check returns an error while this hub may not write. Default: it may.
+	Check              func() error    // Check returns an error while this hub may not write.
 	Log                logr.Logger
 }
 
@@ -94,7 +94,7 @@ type Writer struct {
 func (w *Writer) Start(ctx context.Context) error {
 	written, failed := "", time.Time{} // The latter is zero after a success.
 	for {
-		mayWrite := w.Check == nil || w.Check() == nil
+		mayWrite := w.Check() == nil
 		if !mayWrite {
 			written = "" // It is removed when this hub becomes a standby.
 		}
@@ -115,8 +115,8 @@ func (w *Writer) Start(ctx context.Context) error {
 		case <-ctx.Done():
 		case <-w.Leaving:
 		}
-		if isStandby := w.Check != nil && w.Check() != nil; isStandby {
-			return nil // It has no report.
+		if isStandby := w.Check() != nil; isStandby {
+			return nil //nolint:nilerr // It has no report.
 		}
 		if err := Forget(ctx, w.Client, w.Namespace, w.Replica); err != nil {
 			w.Log.Info("Failed to remove the report of the state of hub parts", "configMap", Name, "error", err.Error())

@@ -85,7 +85,7 @@ func runHub(ctx context.Context, o hubOptions, scheme *runtime.Scheme, site *sit
 			}
 			return mgr.Add(&partreport.Writer{
 				Client: mgr.GetClient(), Namespace: o.CredentialsNamespace, Replica: o.Registry.Replica,
-				Parts: remotes.HubParts, Log: o.Log.WithName("modules"), Leaving: share.leaving, Check: share.check(),
+				Parts: remotes.HubParts, Log: o.Log.WithName("modules"), Leaving: share.leaving, Check: share.check,
 			})
 		}),
 	)

@@ -80,12 +80,12 @@ func (s *share) guard(mgr *managerOptions) {
 	}
 }
 
-// check is nil for a hub that is alone.
-func (s *share) check() func() error {
+// check is an error while this hub may not write.
+func (s *share) check() error {
 	if s.fleet == nil {
 		return nil
 	}
-	return s.fleet.Check
+	return s.fleet.Check()
 }
 
 func (s *share) option() fx.Option {

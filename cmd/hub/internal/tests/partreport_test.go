@@ -222,7 +222,7 @@ func TestWriter_Retries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, lines := &refusing{refusals: 2, start: time.Now()}, 0
 		w := &partreport.Writer{
-			Client: c, Parts: func() []state.HubPartStatus { return nil },
+			Client: c, Parts: func() []state.HubPartStatus { return nil }, Check: func() error { return nil },
 			Log: funcr.New(func(string, string) { lines++ }, funcr.Options{}),
 		}
 		const retry = 30 * time.Second
