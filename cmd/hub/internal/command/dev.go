@@ -6,7 +6,6 @@ package command
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/netip"
@@ -34,8 +33,6 @@ func newDev(p Program) []*cobra.Command {
 		Name: p.name(), Hub: p.prepareDev, Stdout: p.Stdout, Stderr: p.Stderr,
 	})}
 }
-
-func devHasSaid(err error) bool { return errors.Is(err, dev.ErrFailed) }
 
 // prepareDev prepares a hub for remotes on this machine, with a configuration file if there is one. It serves nothing, so
 // that it never lacks a port.

@@ -8,6 +8,3 @@ import "github.com/spf13/cobra"
 
 // newDev returns no command, see dev.go.
 func newDev(Program) []*cobra.Command { return nil }
-
-// devHasSaid is never so, see dev.go.
-func devHasSaid(error) bool { return false }

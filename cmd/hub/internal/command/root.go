@@ -44,8 +44,6 @@ func Execute(ctx context.Context, p Program) int {
 		return 0
 	case errors.As(err, &exit):
 		return int(exit)
-	case devHasSaid(err):
-		return 1
 	}
 	_, _ = fmt.Fprintln(p.Stderr, "Error:", err)
 	return 1

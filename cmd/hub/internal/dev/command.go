@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
@@ -52,9 +53,6 @@ type Hub struct {
 	// Unused are flags in the configuration file that dev does not use.
 	Unused []string
 }
-
-// ErrFailed is returned by a command that has printed its error.
-var ErrFailed = errors.New("dev failed")
 
 const examples = `  # Two remotes, until Ctrl-C
   %s dev
@@ -137,12 +135,15 @@ func (p Program) up(ctx context.Context, o options) error {
 	return report(t, d.run(ctx))
 }
 
+// errFailed is of a command that has printed its error.
+const errFailed = process.ExitError(1)
+
 func report(t *output.Terminal, err error) error {
 	if err == nil {
 		return nil
 	}
 	t.Say(output.Failure, "%v", err)
-	return ErrFailed
+	return errFailed
 }
 
 type options struct {

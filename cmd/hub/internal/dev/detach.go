@@ -50,13 +50,13 @@ func (p Program) detach(cmd *cobra.Command, o options) error {
 				return fmt.Errorf("stop process %d: %w", process.Process.Pid, err)
 			}
 			<-ended
-			return ErrFailed
+			return errFailed
 		case <-ended:
 		}
 		if code := process.ProcessState.ExitCode(); code != 1 { // It has not said why.
 			t.Say(output.Failure, "the process in the background died: %s", process.ProcessState)
 		}
-		return ErrFailed
+		return errFailed
 	}
 }
 

@@ -3,13 +3,14 @@
 package dev
 
 import (
-	"bytes"
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -78,7 +79,7 @@ type replica struct {
 	Replica
 	cmd   *exec.Cmd
 	ended func() // tells the guard that the process has ended
-	log   *prefixWriter
+	log   *io.PipeWriter
 }
 
 // startReplicas starts processes that end with cleanUp.
@@ -88,14 +89,15 @@ func (d *demo) startReplicas(ctx context.Context) error {
 	d.running = r
 	var group sync.WaitGroup
 	var failed error
-	output := &sync.Mutex{}
 	for i := range d.replicas {
-		one, err := d.startReplica(ctx, fmt.Sprintf("hub-%d", i), output)
+		lines, log := io.Pipe()
+		one, err := d.startReplica(ctx, fmt.Sprintf("hub-%d", i), log)
 		if err != nil {
 			failed = fmt.Errorf("start replica hub-%d: %w", i, err)
 			break
 		}
 		d.started = append(d.started, one)
+		group.Go(func() { d.copyLines(one.Name, lines) })
 		group.Go(func() { d.reportEnd(ctx, one) })
 	}
 	go func() {
@@ -106,19 +108,17 @@ func (d *demo) startReplicas(ctx context.Context) error {
 }
 
 // startReplica's process gets SIGTERM when ctx ends.
-func (d *demo) startReplica(ctx context.Context, name string, output *sync.Mutex) (*replica, error) {
+func (d *demo) startReplica(ctx context.Context, name string, log *io.PipeWriter) (*replica, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	r := &replica{
-		Replica: Replica{Name: name, Kubeconfig: d.folder.path(accountFile)}, log: &prefixWriter{prefix: name + " ", w: d.log, output: output},
-	}
+	r := &replica{Replica: Replica{Name: name, Kubeconfig: d.folder.path(accountFile)}, log: log}
 	if r.Metrics, err = fleet.FreeAddress(ctx); err != nil {
 		return nil, fmt.Errorf("find a port for the metrics: %w", err)
 	}
 	r.cmd = exec.CommandContext(ctx, self, d.prepared.Args(r.Replica)...)
-	r.cmd.Stdout, r.cmd.Stderr = r.log, r.log
+	r.cmd.Stdout, r.cmd.Stderr = log, log
 	r.cmd.Cancel = func() error { return r.cmd.Process.Signal(syscall.SIGTERM) }
 	r.cmd.WaitDelay = leaveTimeout
 	r.ended, err = fleet.StartTied(r.cmd, "")
@@ -129,7 +129,7 @@ func (d *demo) startReplica(ctx context.Context, name string, output *sync.Mutex
 func (d *demo) reportEnd(ctx context.Context, r *replica) {
 	err := r.cmd.Wait()
 	r.ended()
-	r.log.flush()
+	_ = r.log.Close() // It never fails.
 	if ctx.Err() != nil {
 		return
 	}
@@ -153,36 +153,16 @@ func (d *demo) nextOfReplicas() []string {
 	}
 }
 
-// prefixWriter prefixes lines. Several may share a writer and its lock. Only one goroutine may use it.
-type prefixWriter struct {
-	prefix string
-	w      io.Writer
-	output *sync.Mutex // protects w, so that lines stay whole
-	rest   []byte      // the begin of a line whose end was not written yet
-}
-
-var _ io.Writer = (*prefixWriter)(nil)
-
-// Write keeps an incomplete line for flush.
-func (p *prefixWriter) Write(data []byte) (int, error) {
-	p.rest = append(p.rest, data...)
-	end := bytes.LastIndexByte(p.rest, '\n') + 1
-	var text []byte
-	for line := range bytes.Lines(p.rest[:end]) {
-		text = append(append(text, p.prefix...), line...)
-	}
-	p.rest = append([]byte(nil), p.rest[end:]...)
-	if len(text) == 0 {
-		return len(data), nil
-	}
-	p.output.Lock()
-	defer p.output.Unlock()
-	_, err := p.w.Write(text)
-	return len(data), err
-}
-
-func (p *prefixWriter) flush() {
-	if len(p.rest) > 0 {
-		_, _ = p.Write([]byte("\n"))
+// copyLines writes the lines of a replica with its name before them. Each is one write, so that it stays whole.
+func (d *demo) copyLines(name string, from io.Reader) {
+	lines := bufio.NewReader(from)
+	for {
+		line, err := lines.ReadString('\n')
+		if line != "" {
+			_, _ = fmt.Fprintln(d.log, name, strings.TrimSuffix(line, "\n"))
+		}
+		if err != nil {
+			return
+		}
 	}
 }

@@ -16,7 +16,7 @@ func TestReport(t *testing.T) {
 	var out strings.Builder
 	terminal := output.NewTerminal(nil, &out, &out)
 	terminal.Say(output.Rest, "one")
-	if err := report(terminal, errors.New("two")); !errors.Is(err, ErrFailed) {
+	if err := report(terminal, errors.New("two")); !errors.Is(err, errFailed) {
 		t.Errorf("report returns %v", err)
 	}
 	if n, err := (indented{terminal}).Write([]byte("three\nfour\n")); n != 11 || err != nil {
