@@ -13,6 +13,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/command"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
 	"github.com/clusterfx/clusterfx/internal/clientmetrics"
 	"github.com/clusterfx/clusterfx/registry"
 )
@@ -33,6 +34,6 @@ func Main(modules ...registry.Module) int {
 	return command.Execute(ctx, command.Program{
 		Args: os.Args, Stdout: os.Stdout, Stderr: os.Stderr, Modules: modules, ObserveHub: clientmetrics.Limit(),
 		Collector: func() func(int) { return process.NewPace().Starting },
-		Stock:     command.IsStock(debug.ReadBuildInfo()),
+		Stock:     project.IsStock(debug.ReadBuildInfo()),
 	})
 }

@@ -13,21 +13,23 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
@@ -42,7 +44,6 @@ type Cluster struct {
 	What   string
 	Config *rest.Config
 	HTTP   *http.Client
-	REST   rest.Interface
 
 	shown *shown // nil for the hub's cluster
 }
@@ -52,12 +53,15 @@ func New(what string, config *rest.Config) (*Cluster, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1 // One command is no flood, and the API server has its own limits.
 	config.WarningHandler = rest.NoWarnings{}
-	scheme := runtime.NewScheme()
-	mapper, err := kinds(scheme)
-	if err != nil {
-		return nil, err
-	}
 	httpClient, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("build a client for %s: %w", what, err)
+	}
+	scheme := runtime.NewScheme()
+	mapper, err := kindsOf(scheme)
+	if err == nil {
+		mapper.RESTMapper, err = apiutil.NewDynamicRESTMapper(config, httpClient)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("build a client for %s: %w", what, err)
 	}
@@ -65,13 +69,7 @@ func New(what string, config *rest.Config) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("build a client for %s: %w", what, err)
 	}
-	raw := rest.CopyConfig(config)
-	raw.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-	unversioned, err := rest.UnversionedRESTClientForConfigAndClient(raw, httpClient)
-	if err != nil {
-		return nil, fmt.Errorf("build a client for %s: %w", what, err)
-	}
-	return &Cluster{Client: c, What: what, Config: config, HTTP: httpClient, REST: unversioned}, nil
+	return &Cluster{Client: c, What: what, Config: config, HTTP: httpClient}, nil
 }
 
 // NewRemote returns a client for a remote, without a request. No text of the remote gets into an error, except those of
@@ -119,6 +117,14 @@ func (c *Cluster) Explain(err error) error {
 		return &wordedError{text, explained}
 	}
 	return explained
+}
+
+// Failed is Explain for what was tried, if it failed.
+func (c *Cluster) Failed(tried string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return c.Explain(fmt.Errorf("%s: %w", tried, err))
 }
 
 func (c *Cluster) explain(err error) error {
@@ -211,27 +217,40 @@ type wordedError struct {
 func (e *wordedError) Error() string { return e.text }
 func (e *wordedError) Unwrap() error { return e.err }
 
-// kinds adds the kinds that commands use to a scheme, and returns where they are found.
-func kinds(scheme *runtime.Scheme) (meta.RESTMapper, error) {
+// kinds are where the kinds that commands use often are found. The API server is asked for others.
+type kinds struct {
+	known *meta.DefaultRESTMapper
+	meta.RESTMapper
+}
+
+func (k kinds) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	if found, err := k.known.RESTMapping(kind, versions...); err == nil {
+		return found, nil
+	}
+	return k.RESTMapper.RESTMapping(kind, versions...)
+}
+
+// kindsOf adds the kinds that commands use to a scheme.
+func kindsOf(scheme *runtime.Scheme) (kinds, error) {
 	err := errors.Join(
-		authenticationv1.AddToScheme(scheme), authorizationv1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme),
+		authenticationv1.AddToScheme(scheme), authorizationv1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme), appsv1.AddToScheme(scheme),
 		corev1.AddToScheme(scheme), admissionv1.AddToScheme(scheme), rbacv1.AddToScheme(scheme), hubv1.AddToScheme(scheme),
+		apiextensionsv1.AddToScheme(scheme),
 	)
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
-	mapper := meta.NewDefaultRESTMapper(nil)
-	inNamespaces := sets.New("Secret", "ConfigMap", "ServiceAccount", "Event", "Lease", "Role", "RoleBinding")
+	known := meta.NewDefaultRESTMapper(nil)
+	everywhere := sets.New("Cluster", "SyncRule", "Namespace", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "SelfSubjectReview",
+		"SelfSubjectAccessReview", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
+	inNamespaces := sets.New("Secret", "ConfigMap", "ServiceAccount", "Event", "Lease", "Role", "RoleBinding", "Deployment", "Pod")
 	for kind := range scheme.AllKnownTypes() {
-		scope := meta.RESTScopeRoot
-		if inNamespaces.Has(kind.Kind) {
-			scope = meta.RESTScopeNamespace
+		switch {
+		case everywhere.Has(kind.Kind):
+			known.Add(kind, meta.RESTScopeRoot)
+		case inNamespaces.Has(kind.Kind):
+			known.Add(kind, meta.RESTScopeNamespace)
 		}
-		mapper.Add(kind, scope)
 	}
-	// These are sent as they are in manifests.
-	mapper.Add(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, meta.RESTScopeNamespace)
-	mapper.Add(schema.GroupVersionKind{Group: "networking.k8s.io", Version: "v1", Kind: "NetworkPolicy"}, meta.RESTScopeNamespace)
-	mapper.Add(schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"}, meta.RESTScopeRoot)
-	return mapper, err
+	return kinds{known: known}, err
 }
 
 // WithAdvice returns a message followed by advice, as one sentence.

@@ -5,6 +5,7 @@ package command
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/enroll"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 )
@@ -19,7 +20,7 @@ func newAccept(p Program) *cobra.Command {
 	var todo enroll.Acceptance
 	var file string
 	var wait bool
-	var s *session
+	s := &session{program: p}
 	cmd := &cobra.Command{
 		Use:   "accept NAME FINGERPRINT",
 		Short: "Accept the agent of a remote that another team administers",
@@ -30,11 +31,9 @@ func newAccept(p Program) *cobra.Command {
 			"prints it; - is the standard input. Without it, the hub keeps the token that it has.\n\n" + exitCodesWaiting,
 		Example: p.example(acceptExample),
 		Args:    output.Between(2, 2, "the name of the Cluster and the fingerprint of its agent's key"),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
+		RunE: s.onHub(func(cmd *cobra.Command, hub *access.Cluster, args []string) (err error) {
 			ctx := cmd.Context()
-			if err := s.placeHub(&todo.Place, args[0]); err != nil {
-				return err
-			}
+			s.placeHub(&todo.Place, hub, args[0])
 			todo.Key = args[1]
 			if file != "" {
 				if todo.Token, err = readInput(cmd.InOrStdin(), file); err != nil {
@@ -51,13 +50,13 @@ func newAccept(p Program) *cobra.Command {
 				return err
 			}
 			return s.terminal.Print("cluster.clusterfx.dev/%s accepted", todo.Name)
-		},
+		}),
 	}
 	set := cmd.Flags()
 	set.StringVar(&file, "token-file", "", "File with the Secret of the token in the remote, or - for the standard input")
 	set.BoolVar(&wait, "wait", true, "Wait until the Cluster is Ready")
 	set.DurationVar(&todo.Timeout, "timeout", defaultWait, "How long to wait for the hub")
-	s = p.newSession(cmd, true)
+	s.bind(cmd, true)
 	cmd.ValidArgsFunction = s.completeClusters(false)
 	return cmd
 }

@@ -23,9 +23,9 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/hubconfig"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
+	"github.com/clusterfx/clusterfx/reconcilers/cluster"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
-	"github.com/clusterfx/clusterfx/registry/rbac"
 )
 
 const checkExample = `  # The hub's installation
@@ -74,7 +74,7 @@ func newCheck(p Program) *cobra.Command {
 	set.BoolVar(&f.policy.AllowInsecureTLS, "insecure-kubeconfig-tls", false, "As the hub's flag of the same name (default false)")
 	bindConfig(set, &f.config)
 	f.format.Bind(set, "json or yaml. Default: a line for each question")
-	f.session = p.newSession(cmd, true)
+	f.session = (&session{program: p}).bind(cmd, true)
 	cmd.ValidArgsFunction = f.session.completeClusters(false)
 	return cmd
 }
@@ -97,7 +97,12 @@ func (f *checkFlags) run(ctx context.Context, args []string) error {
 	if ctx.Err() != nil {
 		return context.Canceled
 	}
-	if err := f.print(report); err != nil {
+	if f.format.Tabular() {
+		err = report.Print(f.session.terminal)
+	} else {
+		err = output.PrintData(f.session.terminal.Out, f.format, report)
+	}
+	if err != nil {
 		return err
 	}
 	if report.Failed() {
@@ -162,13 +167,13 @@ func (f *checkFlags) context(ctx context.Context) (diagnose.Report, error) {
 	}
 	t.Endpoint.CAData = config.CAData
 	if hub, err := f.session.hub.Hub(); err == nil { // that there is no hub yet is no problem
-		_, _ = f.known(ctx, hub, &t, "")
+		_, _ = t.Know(ctx, hub, "")
 	}
 	return diagnose.Remote(ctx, t), nil
 }
 
 // secret checks a Secret, with the settings of the Cluster that names it, if there is one.
-func (f *checkFlags) secret(ctx context.Context, hub *access.Cluster, name string, cluster *hubv1.Cluster) (diagnose.Report, error) {
+func (f *checkFlags) secret(ctx context.Context, hub *access.Cluster, name string, of *hubv1.Cluster) (diagnose.Report, error) {
 	var secret corev1.Secret
 	key := client.ObjectKey{Namespace: f.session.hub.Namespace, Name: name}
 	err := hub.Get(ctx, key, &secret)
@@ -178,18 +183,17 @@ func (f *checkFlags) secret(ctx context.Context, hub *access.Cluster, name strin
 	if err != nil {
 		return nil, hub.Explain(err)
 	}
-	needs, err := f.needs(ctx, cluster)
+	needs, err := f.needs(ctx, of)
 	if err != nil {
 		return nil, err
 	}
 	t := diagnose.Target{Policy: f.policy, Rights: needs, Renewal: "put new ones into Secret " + key.String()}
-	options := kubeconfig.Options{}
-	own := ""
-	if cluster != nil {
-		options = enroll.OptionsOf(cluster.Spec)
-		own, t.Known = cluster.Name, cluster.Annotations[hubv1.AnnotationID]
+	options, own := kubeconfig.Options{}, ""
+	if of != nil {
+		options = cluster.OptionsOf(of)
+		own, t.Known = of.Name, of.Annotations[hubv1.AnnotationID]
 	}
-	hubID, err := f.known(ctx, hub, &t, own)
+	hubID, err := t.Know(ctx, hub, own)
 	if err != nil {
 		return nil, err
 	}
@@ -205,7 +209,7 @@ func (f *checkFlags) secret(ctx context.Context, hub *access.Cluster, name strin
 	}
 	t.Endpoint, t.Kind, t.Expires = connection.Endpoint, string(connection.Credential.Type()), connection.Credential.Expires()
 	if connection.Endpoint.Tunnel != "" {
-		return t.BehindTunnel(&cluster.Status), nil
+		return t.BehindTunnel(&of.Status), nil
 	}
 	transport, err := kubeconfig.NewTransport(connection, f.policy)
 	if err != nil {
@@ -218,29 +222,6 @@ func (f *checkFlags) secret(ctx context.Context, hub *access.Cluster, name strin
 		return nil, err
 	}
 	return diagnose.Remote(ctx, t), nil
-}
-
-// known fills in the identities and names of the other Clusters of the hub, and returns the identity
-// of the hub's cluster.
-func (f *checkFlags) known(ctx context.Context, hub *access.Cluster, t *diagnose.Target, own string) (string, error) {
-	var list hubv1.ClusterList
-	if err := hub.List(ctx, &list); err != nil {
-		return "", hub.Explain(err)
-	}
-	t.Others = map[string][]string{}
-	for _, c := range list.Items {
-		if id := c.Annotations[hubv1.AnnotationID]; id != "" && c.Name != own {
-			t.Others[id] = append(t.Others[id], c.Name)
-		}
-	}
-	id, err := hub.ID(ctx)
-	t.HubID = id
-	if slices.ContainsFunc(list.Items, func(c hubv1.Cluster) bool {
-		return c.Name == own && c.Annotations[hubv1.AnnotationAllowHub] == hubv1.AnnotationAllowHubValue
-	}) {
-		t.HubID = ""
-	}
-	return id, err
 }
 
 // needs returns the permissions that the hub and its modules need in a remote; of the modules that a Cluster selects, if there
@@ -260,27 +241,5 @@ func (f *checkFlags) needs(ctx context.Context, cluster *hubv1.Cluster) ([]diagn
 	default: // that there is no hub yet is no problem
 		modules = f.session.program.Modules
 	}
-	modules = selected(modules)
-	all := []diagnose.Needs{{By: "the hub", Rules: rbac.RemoteRules[registry.Module]()}}
-	for _, m := range modules {
-		if len(m.Rules()) > 0 {
-			all = append(all, diagnose.Needs{By: "module " + m.Name(), Rules: m.Rules()})
-		}
-	}
-	return all, nil
-}
-
-func (f *checkFlags) print(report diagnose.Report) error {
-	t := f.session.terminal
-	if !f.format.Tabular() {
-		return output.PrintData(t.Out, f.format, report)
-	}
-	marks := map[diagnose.Level]output.Mark{diagnose.OK: output.OK, diagnose.Warning: output.Warning, diagnose.Failure: output.Failure}
-	for _, finding := range report {
-		line := fmt.Sprintf("%-15s %s", finding.Check, access.WithAdvice(finding.Text, finding.Advice))
-		if err := t.Print("%s", t.Marked(marks[finding.Level], line)); err != nil {
-			return err
-		}
-	}
-	return nil
+	return diagnose.NeedsOf(selected(modules)), nil
 }

@@ -120,12 +120,12 @@ func unfit(err error) error {
 }
 
 func (s *session) installed(ctx context.Context) (install.Installed, error) {
-	to, err := s.installTarget()
+	hub, err := s.hub.Hub()
 	if err != nil {
 		return install.Installed{}, err
 	}
-	found, err := install.Find(ctx, to.client, s.hub.Namespace)
-	return found, to.hub.Explain(err)
+	found, err := install.Find(ctx, hub, s.hub.Namespace)
+	return found, hub.Explain(err)
 }
 
 func withConfigRules(modules []registry.Module) []registry.Module {

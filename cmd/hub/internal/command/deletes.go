@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/inspect"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 )
@@ -46,7 +47,7 @@ func newDeletes(p Program) *cobra.Command {
 
 func newListDeletes(p Program) *cobra.Command {
 	var format output.Format
-	var s *session
+	s := &session{program: p}
 	cmd := &cobra.Command{
 		Use:     "ls",
 		Aliases: []string{"list"},
@@ -57,27 +58,24 @@ func newListDeletes(p Program) *cobra.Command {
 			"deletes wait.\n\n" + connectionHelp + "\n\n" + exitCodes,
 		Example: p.example(listDeletesExample),
 		Args:    output.None,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			held, err := s.heldDeletes()
-			if err != nil {
-				return err
-			}
-			err = held.Print(cmd.Context(), format, s.terminal.Out)
+		RunE: s.onHub(func(cmd *cobra.Command, hub *access.Cluster, _ []string) error {
+			held := inspect.Deletes{Cluster: hub, Namespace: s.hub.Namespace}
+			err := held.Print(cmd.Context(), format, s.terminal.Out)
 			if errors.Is(err, inspect.ErrNone) {
 				s.terminal.Text("No deletes are held.")
 				return nil
 			}
 			return err
-		},
+		}),
 	}
 	format.BindList(cmd.Flags())
-	s = p.newSession(cmd, true)
+	s.bind(cmd, true)
 	return cmd
 }
 
 func newAllowDeletes(p Program) *cobra.Command {
 	var further int
-	var s *session
+	s := &session{program: p}
 	cmd := &cobra.Command{
 		Use:   "allow ID",
 		Short: "Allow the deletes of a hold",
@@ -89,23 +87,20 @@ func newAllowDeletes(p Program) *cobra.Command {
 			connectionHelp + "\n\n" + exitCodes,
 		Example: p.example(allowDeletesExample),
 		Args:    output.OneName("the id of a hold"),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: s.onHub(func(cmd *cobra.Command, hub *access.Cluster, args []string) error {
 			if cmd.Flags().Changed("at-most") && further < 1 {
 				return fmt.Errorf("--at-most=%d: allow one delete or more", further)
 			}
-			held, err := s.heldDeletes()
-			if err != nil {
-				return err
-			}
+			held := inspect.Deletes{Cluster: hub, Namespace: s.hub.Namespace}
 			done, err := held.Allow(cmd.Context(), args[0], further)
 			if err != nil {
 				return err
 			}
 			return s.terminal.Print("%s", describeAllowed(done))
-		},
+		}),
 	}
 	cmd.Flags().IntVar(&further, "at-most", 0, "How many deletes to allow in addition to those that were allowed before. Default: those that are known to wait")
-	s = p.newSession(cmd, true)
+	s.bind(cmd, true)
 	return cmd
 }
 
@@ -119,12 +114,4 @@ func describeAllowed(done inspect.Allowed) string {
 		return text + fmt.Sprint(done.Total)
 	}
 	return text + fmt.Sprintf("%d further, %d in all", done.Further, done.Total)
-}
-
-func (s *session) heldDeletes() (*inspect.Deletes, error) {
-	hub, err := s.hub.Hub()
-	if err != nil {
-		return nil, err
-	}
-	return &inspect.Deletes{Cluster: hub, Namespace: s.hub.Namespace}, nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/replica"
 )
@@ -29,7 +30,7 @@ type drainFlags struct {
 
 func newDrain(p Program) *cobra.Command {
 	var f drainFlags
-	var s *session
+	s := &session{program: p}
 	cmd := &cobra.Command{
 		Use:   "drain POD",
 		Short: "Give the Clusters of a replica to the others",
@@ -42,28 +43,24 @@ func newDrain(p Program) *cobra.Command {
 			connectionHelp + "\n\n" + exitCodesDrain,
 		Example: p.example(drainExample),
 		Args:    output.OneName("the name of a Pod"),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: s.onHub(func(cmd *cobra.Command, hub *access.Cluster, args []string) error {
 			if f.timeout <= 0 {
 				return fmt.Errorf("--timeout=%s: use a time such as 30s or 5m, or --wait=false", f.timeout)
 			}
-			return f.drain(cmd.Context(), s, strings.TrimPrefix(args[0], "pod/"))
-		},
+			return f.drain(cmd.Context(), s, hub, strings.TrimPrefix(args[0], "pod/"))
+		}),
 	}
 	cmd.Flags().BoolVar(&f.cancel, "cancel", false, "Let the replica get shards again (default false)")
 	cmd.Flags().BoolVar(&f.wait, "wait", true, "Wait until the replica has no shard")
 	cmd.Flags().DurationVar(&f.timeout, "timeout", drainTimeout, "How long the replica may take to hand over its shards")
-	s = p.newSession(cmd, true)
+	s.bind(cmd, true)
 	return cmd
 }
 
 const exitCodesDrain = "Exit status: 0 if all went well, 1 if something failed, 2 if the replica still has shards at the end of the\n" +
 	"timeout, 130 after Ctrl-C."
 
-func (f *drainFlags) drain(ctx context.Context, s *session, pod string) error {
-	hub, err := s.hub.Hub()
-	if err != nil {
-		return err
-	}
+func (f *drainFlags) drain(ctx context.Context, s *session, hub *access.Cluster, pod string) error {
 	d := replica.Drain{
 		Client: hub, Namespace: s.hub.Namespace, Pod: pod, Progress: func(text string) { s.terminal.Step("%s", text) },
 	}

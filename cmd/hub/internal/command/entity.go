@@ -200,7 +200,7 @@ type natsSession struct {
 func (p Program) newNATSSession(cmd *cobra.Command) *natsSession {
 	s := &natsSession{}
 	hubconfig.BindNATS(cmd.Flags(), &s.nats)
-	s.session = p.newSession(cmd, true)
+	s.session = (&session{program: p}).bind(cmd, true)
 	return s
 }
 

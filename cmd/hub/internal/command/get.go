@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/inspect"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 )
@@ -39,7 +40,7 @@ func newGet(p Program) *cobra.Command {
 
 func newGetModules(p Program) *cobra.Command {
 	var f output.Format
-	var s *session
+	s := &session{program: p}
 	cmd := &cobra.Command{
 		Use:     "modules [NAME...]",
 		Aliases: []string{"module"},
@@ -48,11 +49,7 @@ func newGetModules(p Program) *cobra.Command {
 			"of Clusters that run it, the number of Clusters that should run it, and the state of its hub part with the\n" +
 			"time since when it is that.\n\n" + connectionHelp + "\n\n" + exitCodes,
 		Example: p.example(getModulesExample),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			hub, err := s.hub.Hub()
-			if err != nil {
-				return err
-			}
+		RunE: s.onHub(func(cmd *cobra.Command, hub *access.Cluster, args []string) error {
 			known := map[string]string{}
 			for _, m := range p.Modules {
 				known[m.Name()] = m.Description()
@@ -60,11 +57,11 @@ func newGetModules(p Program) *cobra.Command {
 			return inspect.Modules{
 				Hub: hub, Known: known, Names: args, Namespace: s.hub.Namespace,
 			}.Print(cmd.Context(), f, s.terminal.Out)
-		},
+		}),
 		ValidArgsFunction: p.completeModules,
 	}
 	f.BindList(cmd.Flags())
-	s = p.newSession(cmd, true)
+	s.bind(cmd, true)
 	return cmd
 }
 
@@ -72,7 +69,7 @@ const describeExample = `  # Show the full state of a remote
   %s describe edge-eu-1`
 
 func newDescribe(p Program) *cobra.Command {
-	var s *session
+	s := &session{program: p}
 	cmd := &cobra.Command{
 		Use:   "describe NAME...",
 		Short: "Show Clusters in full, with their conditions, modules and last events",
@@ -81,11 +78,7 @@ func newDescribe(p Program) *cobra.Command {
 			"while an app starts, that is known after ten seconds.\n\n" + connectionHelp + "\n\n" + exitCodes,
 		Example: p.example(describeExample),
 		Args:    output.Some("the name of a Cluster"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			hub, err := s.hub.Hub()
-			if err != nil {
-				return err
-			}
+		RunE: s.onHub(func(cmd *cobra.Command, hub *access.Cluster, args []string) error {
 			var errs []error
 			for _, name := range args {
 				tree, err := inspect.Describe(cmd.Context(), hub, name)
@@ -95,9 +88,9 @@ func newDescribe(p Program) *cobra.Command {
 				errs = append(errs, err)
 			}
 			return errors.Join(errs...)
-		},
+		}),
 	}
-	s = p.newSession(cmd, false)
+	s.bind(cmd, false)
 	cmd.ValidArgsFunction = s.completeClusters(true)
 	return cmd
 }

@@ -3,20 +3,16 @@
 package command
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"path"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"go.uber.org/fx"
-	"go.uber.org/fx/fxevent"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
@@ -44,7 +40,7 @@ const inDot, inMermaid = "dot", "mermaid"
 func newGraph(p Program) *cobra.Command {
 	language := inDot
 	var validate, ofApp bool
-	var s *session
+	s := &session{program: p}
 	cmd := &cobra.Command{
 		Use:   "graph [CLUSTER]",
 		Short: "Draw the dependency graph of the hub or of an app, or check the graphs of all modules",
@@ -73,7 +69,7 @@ func newGraph(p Program) *cobra.Command {
 				return err
 			}
 			if language == inMermaid {
-				text = mermaid(text)
+				text = output.Mermaid(text)
 			}
 			_, err = io.WriteString(p.Stdout, text+"\n")
 			return err
@@ -82,63 +78,9 @@ func newGraph(p Program) *cobra.Command {
 	cmd.Flags().VarP(output.OneOf(&language, inDot, inMermaid), "output", "o", "dot or mermaid")
 	cmd.Flags().BoolVar(&ofApp, "app", false, "Draw the app of a remote with all modules (default false)")
 	cmd.Flags().BoolVar(&validate, "validate", false, "Check that everything is provided, and draw nothing (default false)")
-	s = p.newSession(cmd, false)
+	s.bind(cmd, false)
 	cmd.ValidArgsFunction = s.completeClusters(false)
 	return cmd
-}
-
-var errDrawn = errors.New("the graph is known")
-
-// draw returns fx's graph of the App with these options, with the modules and names of the constructors. It calls none of them. An
-// error means that fx did not accept the options.
-func draw(what string, options fx.Option) (string, error) {
-	var dot fx.DotGraph
-	var makers constructors
-	first := fx.Module("graph", fx.Invoke(func(g fx.DotGraph) error { // fx has taken in all constructors before it invokes this
-		dot = g
-		return errDrawn
-	}))
-	if err := fx.New(first, options, fx.WithLogger(func() fxevent.Logger { return &makers })).Err(); !errors.Is(err, errDrawn) {
-		return "", fmt.Errorf("take in the options of the %s: %w", what, err)
-	}
-	return makers.name(string(dot)), nil
-}
-
-// constructors are what fx tells of them: in its graph, those with options have no names.
-type constructors struct{ shared, private []constructor }
-
-type constructor struct{ module, name string }
-
-// LogEvent implements fxevent.Logger.
-func (c *constructors) LogEvent(event fxevent.Event) {
-	switch e := event.(type) {
-	case *fxevent.Provided:
-		name := e.ConstructorName
-		if inner, annotated := strings.CutPrefix(name, "fx.Annotate("); annotated {
-			name, _, _ = strings.Cut(inner, ",")
-		}
-		if one := (constructor{e.ModuleName, path.Base(name)}); e.Private {
-			c.private = append(c.private, one)
-		} else {
-			c.shared = append(c.shared, one)
-		}
-	case *fxevent.Supplied:
-		c.shared = append(c.shared, constructor{e.ModuleName, "fx.Supply"})
-	}
-}
-
-// name writes the names into fx's graph, which has the constructors in the order of the events, then that of the logger, and last those
-// whose values are for their module only.
-func (c *constructors) name(dot string) string {
-	loggers := len(dotMaker.FindAllString(dot, -1)) - len(c.shared) - len(c.private)
-	all, i := slices.Concat(c.shared, make([]constructor, max(0, loggers)), c.private), -1
-	return dotMaker.ReplaceAllStringFunc(dot, func(found string) string {
-		if i++; i >= len(all) || all[i].name == "" {
-			return found
-		}
-		label := map[bool]string{true: "module " + all[i].module}[all[i].module != ""]
-		return fmt.Sprintf("subgraph cluster_%d {\n\t\tlabel = %q;\n\t\tconstructor_%d [shape=plaintext label=%q];", i, label, i, all[i].name)
-	})
 }
 
 // graphOfApp returns the graph of the app of a Cluster, or, without arguments, of an app with all modules.
@@ -157,59 +99,13 @@ func (s *session) graphOfApp(ctx context.Context, args []string) (string, error)
 			return !slices.ContainsFunc(cluster.Status.Modules, func(one hubv1.ModuleStatus) bool { return one.Name == m.Name() })
 		})
 	}
-	return draw("app", registry.Options{}.AppGraph(modules...))
+	return process.Draw("app", registry.Options{}.AppGraph(modules...))
 }
 
-// What fx writes: the begin and the end of a graph, the names of nodes, and its lines.
+// What fx writes: the begin and the end of a graph, and the names of nodes.
 const dotBegin, dotEnd = "digraph {\n\trankdir=RL;\n\tgraph [compound=true];\n", "}"
 
-var (
-	dotMaker = regexp.MustCompile(`subgraph cluster_\d+ \{\n(?:\t\tlabel = .*;\n)?\t\tconstructor_\d+ \[shape=plaintext label=.*\];`)
-	dotName  = regexp.MustCompile(`\b(constructor|cluster)_(\d)`)
-	dotGroup = regexp.MustCompile(`^subgraph (\w+) \{$`)
-	dotLabel = regexp.MustCompile(`\blabel ?= ?("(?:[^"\\]|\\.)*")`)
-	dotNode  = regexp.MustCompile(`^(\w+|"(?:[^"\\]|\\.)*") \[.*\];$`)
-	dotArrow = regexp.MustCompile(`^(\w+|"(?:[^"\\]|\\.)*") -> ("(?:[^"\\]|\\.)*")(.*);$`)
-)
-
-// mermaid returns a graph in the language of diagrams in Markdown, in which a type has a name, since it cannot be one.
-func mermaid(dot string) string {
-	out, types := "flowchart RL", map[string]string{}
-	label := func(quoted string) string {
-		text, _ := strconv.Unquote(quoted) // fx has quoted it.
-		return `["` + strings.NewReplacer(`"`, "#quot;", "<", "#lt;", ">", "#gt;").Replace(text) + `"]`
-	}
-	node := func(name string) string {
-		id, known := types[name]
-		if name[0] != '"' || known {
-			return cmp.Or(id, name)
-		}
-		types[name] = fmt.Sprintf("t%d", len(types))
-		return types[name] + label(name)
-	}
-	for line := range strings.Lines(strings.TrimSuffix(strings.TrimPrefix(dot, dotBegin), dotEnd)) {
-		line = strings.TrimSpace(line)
-		text := dotLabel.FindStringSubmatch(line)
-		group, arrow, one := dotGroup.FindStringSubmatch(line), dotArrow.FindStringSubmatch(line), dotNode.FindStringSubmatch(line)
-		switch {
-		case group != nil:
-			out += "\nsubgraph " + group[1]
-		case arrow != nil && strings.Contains(arrow[3], "style=dashed"):
-			out += "\n" + node(arrow[1]) + " -.-> " + node(arrow[2])
-		case arrow != nil:
-			out += "\n" + node(arrow[1]) + " --> " + node(arrow[2])
-		case one != nil && text != nil:
-			out += "\n" + node(one[1]) + label(text[1])
-		case one != nil:
-			out += "\n" + node(one[1])
-		case text != nil: // of the group before
-			out += label(text[1])
-		case line == dotEnd:
-			out += "\nend"
-		}
-	}
-	return out
-}
+var dotName = regexp.MustCompile(`\b(constructor|cluster)_(\d)`)
 
 // graphOfHub returns the graph of the hub's App, with the graphs of the hub parts of modules, which have Apps of their own, as parts
 // of it.
@@ -218,7 +114,7 @@ func (p Program) graphOfHub() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	hub, err := draw("hub", parts)
+	hub, err := process.Draw("hub", parts)
 	if err != nil {
 		return "", err
 	}
@@ -227,7 +123,7 @@ func (p Program) graphOfHub() (string, error) {
 		if !m.HasHubPart() {
 			continue
 		}
-		part, err := draw("hub", process.HubPartOptions(p.Modules, m))
+		part, err := process.Draw("hub", process.HubPartOptions(p.Modules, m))
 		if err != nil {
 			return "", fmt.Errorf("module %s: %w", m.Name(), err)
 		}

@@ -10,6 +10,8 @@ import (
 
 	"go.uber.org/fx"
 
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -128,7 +130,7 @@ func TestGraph_Names(t *testing.T) {
 		Text strings.Builder `name:"one"`
 		All  []*absent       `group:"all"`
 	}
-	dot, err := draw("test", fx.Options(
+	dot, err := process.Draw("test", fx.Options(
 		fx.Provide(makesAbsent), fx.Module("mine", fx.Provide(func(needs) string { panic("a constructor was called") }, fx.Private)),
 		fx.Module("other", fx.Provide(fx.Annotate(makesItToo, fx.ResultTags(`group:"all"`))), fx.Supply(7)),
 	))
@@ -140,7 +142,7 @@ func TestGraph_Names(t *testing.T) {
 			`		label = "module mine";\n		constructor_\d+ \[shape=plaintext label="command.TestGraph_Names.func1\(\)"\];\n		"string" .*`,
 			`		constructor_\d+ \[shape=plaintext label="fx.Supply"\];\n		"int" .*`,
 		},
-		mermaid(dot): {
+		output.Mermaid(dot): {
 			`flowchart RL`, `subgraph cluster_\d+\["module other"\]`, `constructor_\d+\["command.makesAbsent\(\)"\]`, `t\d+\["\*command\.absent"\]`,
 			`constructor_\d+ -\.-> t\d+`, `constructor_\d+ --> t\d+\["strings.Builder\[name=one\]"\]`, `t\d+\["\[type=\*command\.absent group=all\]"\]`, `end`,
 		},

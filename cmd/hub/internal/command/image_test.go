@@ -4,37 +4,16 @@ package command
 
 import (
 	"bytes"
-	"runtime/debug"
 	"strings"
 	"testing"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/modules"
 )
-
-// The stock hub is recognized by its build information. Examples of this repository, hubs in other modules and programs
-// without build information are other hubs.
-func TestIsStock(t *testing.T) {
-	t.Parallel()
-	for path, want := range map[string]bool{
-		"github.com/clusterfx/clusterfx/cmd/hub":           true,
-		"github.com/clusterfx/clusterfx/examples/podcount": false,
-		"github.com/clusterfx/clusterfx/cmd/hub.test":      false,
-		"command-line-arguments":                           false,
-	} {
-		info := &debug.BuildInfo{Path: path, Main: debug.Module{Path: "github.com/clusterfx/clusterfx"}}
-		if got := IsStock(info, true); got != want {
-			t.Errorf("%s is the stock hub: %t", path, got)
-		}
-	}
-	other := &debug.BuildInfo{Path: "github.com/clusterfx/clusterfx/cmd/hub", Main: debug.Module{Path: "example.com/mine"}}
-	if IsStock(other, true) || IsStock(nil, false) {
-		t.Error("a program of another module, or without build information, is the stock hub")
-	}
-}
 
 // A custom hub is not installed with the image of the stock hub, which lacks its modules.
 func TestInstall_ImageOfOnesOwn(t *testing.T) {
@@ -53,7 +32,7 @@ func TestInstall_ImageOfOnesOwn(t *testing.T) {
 	if code, out := run(false, "--image=example.com/quota-hub:v1"); code != 0 || !strings.Contains(out, "image: example.com/quota-hub:v1") {
 		t.Errorf("with --image: %d, %.300s", code, out)
 	}
-	if code, out := run(true); code != 0 || !strings.Contains(out, "image: "+stockImage+":") {
+	if code, out := run(true); code != 0 || !strings.Contains(out, "image: "+project.StockImage+":") {
 		t.Errorf("the stock hub: %d, %.300s", code, out)
 	}
 }
@@ -82,31 +61,19 @@ func TestInstall_OtherHub(t *testing.T) {
 	}
 	for _, mode := range []string{"none", "server"} {
 		code, out := run(true, "--dry-run="+mode)
-		for _, want := range []string{"the installed hub runs another image than the stock one: Deployment clusterfx-system/clusterfx-hub runs the image " + own, "run the command install of the program in that image", "--image=" + stockImage} {
+		for _, want := range []string{"the installed hub runs another image than the stock one: Deployment clusterfx-system/clusterfx-hub runs the image " + own, "run the command install of the program in that image", "--image=" + project.StockImage} {
 			if code != 1 || !strings.Contains(out, want) {
 				t.Errorf("the stock hub, --dry-run=%s: %d, no %q in %s", mode, code, want, out)
 			}
 		}
 	}
 	expect(own)
-	if code, out := run(true, "--image="+stockImage+":v1"); code != 0 {
+	if code, out := run(true, "--image="+project.StockImage+":v1"); code != 0 {
 		t.Errorf("the stock hub with --image: %d, %s", code, out)
 	}
-	expect(stockImage + ":v1")
+	expect(project.StockImage + ":v1")
 	if code, out := run(true); code != 0 {
 		t.Errorf("the stock hub over another version: %d, %s", code, out)
 	}
-	expect(stockImage + ":latest")
-}
-
-func TestRepositoryOf(t *testing.T) {
-	t.Parallel()
-	for image, want := range map[string]string{
-		stockImage: stockImage, stockImage + ":v1": stockImage, stockImage + ":v1@sha256:00": stockImage, stockImage + "@sha256:00": stockImage,
-		"localhost:5000/hub": "localhost:5000/hub", "localhost:5000/hub:v1": "localhost:5000/hub",
-	} {
-		if got := repositoryOf(image); got != want {
-			t.Errorf("the repository of %s is %s", image, got)
-		}
-	}
+	expect(project.StockImage + ":latest")
 }

@@ -17,10 +17,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/enroll"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/hubconfig"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 )
 
@@ -58,7 +60,7 @@ type installFlags struct {
 
 func newInstall(p Program) *cobra.Command {
 	var f installFlags
-	var s *session
+	s := &session{program: p}
 	cmd := &cobra.Command{
 		Use:   "install",
 		Short: "Install this hub into its cluster, or print the manifests",
@@ -88,7 +90,7 @@ func newInstall(p Program) *cobra.Command {
 		},
 	}
 	f.bind(cmd)
-	s = p.newSession(cmd, false)
+	s.bind(cmd, false)
 	return cmd
 }
 
@@ -149,7 +151,14 @@ func (f *installFlags) check(p Program) error {
 		f.options.Image = image
 	}
 	f.options.Rules = roles.OfHub(p.Modules)
-	return f.readConfig(p)
+	if f.config == "" {
+		return nil
+	}
+	text, err := hubconfig.ReadText(f.config)
+	if err != nil {
+		return err
+	}
+	return f.takeConfig(p, f.config, text)
 }
 
 func (f *installFlags) run(ctx context.Context, s *session) error {
@@ -164,28 +173,28 @@ func (f *installFlags) run(ctx context.Context, s *session) error {
 		}
 		return output.PrintObjects(s.terminal.Out, output.YAML, objects)
 	}
-	to, err := s.installTarget()
+	hub, err := s.hub.Hub()
 	if err != nil {
 		return err
 	}
-	objects, err := f.prepare(ctx, s, to)
+	objects, err := f.prepare(ctx, s, hub)
 	if err != nil {
 		return err
 	}
-	objects, newer, err := install.WithoutOlderCRD(ctx, to.client, objects)
+	objects, newer, err := install.WithoutOlderCRD(ctx, hub, objects)
 	if err != nil {
-		return to.hub.Explain(err)
+		return hub.Explain(err)
 	}
 	if len(newer) > 0 {
 		s.terminal.Warn("the CRD in the cluster is newer than this version of the hub and stays as it is; this version lacks its fields %s", strings.Join(newer, ", "))
 	}
-	s.terminal.Step("%d objects for namespace %s of the cluster at %s", len(objects), f.options.Namespace, to.hub.Config.Host)
+	s.terminal.Step("%d objects for namespace %s of the cluster at %s", len(objects), f.options.Namespace, hub.Config.Host)
 	if !f.apply.DryRun && !f.yes {
 		if err := s.terminal.Ask(ctx, "Install the hub there?"); err != nil {
 			return err
 		}
 	}
-	if err := f.applyAll(ctx, s, to, objects); err != nil || f.apply.DryRun {
+	if err := f.applyAll(ctx, s, hub, objects); err != nil || f.apply.DryRun {
 		return err
 	}
 	switch {
@@ -193,7 +202,7 @@ func (f *installFlags) run(ctx context.Context, s *session) error {
 		s.terminal.Text("Next: %s register NAME --rehearsal --cluster-context CONTEXT, for each remote; then\n"+
 			"      kubectl -n %s create job --from=cronjob/%s rehearsal-1", s.program.name(), hubv1.RehearsalNamespace, roles.RehearsalAccount)
 	case f.wait:
-		return f.await(ctx, s, to)
+		return f.await(ctx, s, hub)
 	}
 	return nil
 }
@@ -207,25 +216,26 @@ func (f *installFlags) objects(unlimited []string) ([]*unstructured.Unstructured
 }
 
 // prepare returns the objects to apply over an existing installation, and prints which settings that keeps and loses.
-func (f *installFlags) prepare(ctx context.Context, s *session, to installTarget) ([]*unstructured.Unstructured, error) {
-	installed, err := install.Find(ctx, to.client, f.options.Namespace)
+func (f *installFlags) prepare(ctx context.Context, s *session, hub *access.Cluster) ([]*unstructured.Unstructured, error) {
+	installed, err := install.Find(ctx, hub, f.options.Namespace)
 	if err != nil {
-		return nil, to.hub.Explain(err)
+		return nil, hub.Explain(err)
 	}
 	if err := f.checkImage(s.program, installed); err != nil {
 		return nil, err
 	}
 	if f.config == "" && installed.Config != "" {
-		if err := f.keepConfig(s.program, installed); err != nil {
-			return nil, err
+		// This program may have other modules than that of the installation.
+		if err := f.takeConfig(s.program, "ConfigMap "+f.options.Namespace+"/"+install.ConfigMapName, []byte(installed.Config)); err != nil {
+			return nil, unfit(err)
 		}
 		s.terminal.Step("the hub keeps the configuration in ConfigMap %s/%s; --%s names another one", f.options.Namespace, install.ConfigMapName, hubconfig.ConfigFlag)
 	}
 	if f.rehearsal { // The rules of sync are those of the cluster.
-		if err := f.options.Rules.AddRules(ctx, to.hub, to.client.RESTMapper()); err != nil {
-			return nil, to.hub.Explain(err)
+		if err := f.options.Rules.AddRules(ctx, hub, hub.RESTMapper()); err != nil {
+			return nil, hub.Explain(err)
 		}
-		unlimited, err := enroll.Aggregated(ctx, to.hub)
+		unlimited, err := enroll.Aggregated(ctx, hub)
 		if err != nil {
 			return nil, err
 		}
@@ -247,40 +257,39 @@ func (f *installFlags) prepare(ctx context.Context, s *session, to installTarget
 	return objects, nil
 }
 
-func (f *installFlags) applyAll(ctx context.Context, s *session, to installTarget, objects []*unstructured.Unstructured) error {
+func (f *installFlags) applyAll(ctx context.Context, s *session, hub *access.Cluster, objects []*unstructured.Unstructured) error {
 	operation := "serverside-applied"
 	if f.apply.DryRun {
 		operation += " (server dry run)"
 	}
 	var printing error
 	f.apply.Applied = func(o *unstructured.Unstructured) {
-		kind := o.GroupVersionKind().GroupKind()
-		printing = errors.Join(printing, s.terminal.Print("%s/%s %s", strings.ToLower(kind.String()), o.GetName(), operation))
+		printing = errors.Join(printing, output.PrintDone(s.terminal.Out, o, operation))
 	}
-	if err := install.Apply(ctx, to.client, objects, f.apply); err != nil {
-		return to.hub.Explain(err)
+	if err := install.Apply(ctx, hub, objects, f.apply); err != nil {
+		return hub.Explain(err)
 	}
 	if f.rehearsal {
 		return printing
 	}
-	left, err := install.Leftovers(ctx, to.client, objects)
+	left, err := install.Leftovers(ctx, hub, objects)
 	for _, warning := range left {
 		s.terminal.Warn("%s", warning)
 	}
-	return errors.Join(printing, to.hub.Explain(err))
+	return errors.Join(printing, hub.Explain(err))
 }
 
-func (f *installFlags) await(ctx context.Context, s *session, to installTarget) error {
+func (f *installFlags) await(ctx context.Context, s *session, hub *access.Cluster) error {
 	s.terminal.Step("waiting until the hub's Pods are ready, for %s", f.timeout)
 	begin := time.Now()
 	ready, err := install.Rollout{
 		Namespace: f.options.Namespace, Timeout: f.timeout, Progress: func(text string) { s.terminal.Step("%s", text) },
-	}.Wait(ctx, to.client)
+	}.Wait(ctx, hub)
 	if errors.Is(err, install.ErrNotRunning) {
 		return err
 	}
 	if err != nil {
-		return to.hub.Explain(err)
+		return hub.Explain(err)
 	}
 	s.terminal.Done("the hub runs in %d Pods after %s", ready, time.Since(begin).Round(100*time.Millisecond))
 	s.terminal.Text("Next: %s check%s%s", s.program.name(), s.hub.Again(), f.namespaceFlag())
@@ -306,24 +315,6 @@ func (f *installFlags) warnLost(s *session, lost []string) {
 	}
 	s.terminal.Warn("Deployment %s/%s %s: %s; to keep one, give install the flag of the same name, or put it as a flag into a file for --%s",
 		f.options.Namespace, install.DeploymentName, loses, strings.Join(lost, " "), hubconfig.ConfigFlag)
-}
-
-// readConfig reads the file of --config, if there is one, and checks it as the command config validate does.
-func (f *installFlags) readConfig(p Program) error {
-	if f.config == "" {
-		return nil
-	}
-	text, err := hubconfig.ReadText(f.config)
-	if err != nil {
-		return err
-	}
-	return f.takeConfig(p, f.config, text)
-}
-
-// keepConfig takes over the configuration file of the installed hub. It is checked like a new one: this program may have
-// other modules.
-func (f *installFlags) keepConfig(p Program, installed install.Installed) error {
-	return unfit(f.takeConfig(p, "ConfigMap "+f.options.Namespace+"/"+install.ConfigMapName, []byte(installed.Config)))
 }
 
 // takeConfig checks the text of a configuration file and adds it to the options.
@@ -375,10 +366,10 @@ func (f *installFlags) checkFits(p Program, file *hubconfig.Flags) error {
 
 // checkImage returns an error if the stock hub is about to take the place of a hub of the user's own without being asked to.
 func (f *installFlags) checkImage(p Program, installed install.Installed) error {
-	if !p.Stock || f.named || installed.Image == "" || repositoryOf(installed.Image) == stockImage {
+	if !p.Stock || f.named || installed.Image == "" || project.RepositoryOf(installed.Image) == project.StockImage {
 		return nil
 	}
 	return fmt.Errorf("the installed hub runs another image than the stock one: Deployment %s/%s runs the image %s; run the command install of the program in that image, which has its modules "+
 		"and their roles, or name an image with --image, such as --image=%s:latest, to replace that image",
-		f.options.Namespace, install.DeploymentName, installed.Image, stockImage)
+		f.options.Namespace, install.DeploymentName, installed.Image, project.StockImage)
 }

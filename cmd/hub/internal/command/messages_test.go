@@ -118,8 +118,7 @@ func TestMessages_OfCheck(t *testing.T) {
 		report = append(report, diagnose.Finding{Level: diagnose.Failure, Check: "health", Text: message, Advice: "see the server's log"})
 	}
 	var out bytes.Buffer
-	f := checkFlags{session: &session{terminal: output.NewTerminal(strings.NewReader(""), &out, &out)}}
-	must(t, f.print(report))
+	must(t, report.Print(output.NewTerminal(strings.NewReader(""), &out, &out)))
 	if got := out.String(); strings.Contains(got, ".;") || strings.Count(got, "; see the server's log\n") != len(report) {
 		t.Errorf("check prints\n%s", got)
 	}

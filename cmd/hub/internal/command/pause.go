@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/inspect"
 )
 
@@ -43,20 +44,17 @@ func newResume(p Program) *cobra.Command {
 
 func newSetState(p Program, state hubv1.ClusterState, cmd *cobra.Command) *cobra.Command {
 	var change inspect.Change
-	var s *session
-	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
-		change.Names = args
-		if change.Hub, err = s.hub.Hub(); err != nil {
-			return err
-		}
+	s := &session{program: p}
+	cmd.RunE = s.onHub(func(cmd *cobra.Command, hub *access.Cluster, args []string) error {
+		change.Hub, change.Names = hub, args
 		return change.SetState(cmd.Context(), state, func(name string) error {
 			return s.terminal.Print("cluster.%s/%s %sd", hubv1.GroupName, name, cmd.Name())
 		})
-	}
+	})
 	set := cmd.Flags()
 	set.StringVarP(&change.Selector, "selector", "l", "", "The Clusters whose labels match, as in region=eu")
 	set.BoolVar(&change.All, "all", false, "All Clusters (default false)")
-	s = p.newSession(cmd, false)
+	s.bind(cmd, false)
 	cmd.ValidArgsFunction = s.completeClusters(true)
 	return cmd
 }

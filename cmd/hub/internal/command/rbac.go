@@ -18,7 +18,6 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/hubconfig"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
-	"github.com/clusterfx/clusterfx/reconcilers/entity/natshub"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/rbac"
 )
@@ -50,7 +49,7 @@ type rbacFlags struct {
 
 func newRBAC(p Program) *cobra.Command {
 	f := rbacFlags{format: output.YAML}
-	var s *session
+	s := &session{program: p}
 	cmd := &cobra.Command{
 		Use:   "rbac",
 		Short: "Print the roles that the hub and its modules need",
@@ -103,7 +102,7 @@ func newRBAC(p Program) *cobra.Command {
 	flags.StringVar(&f.hub.Namespace, "credentials-namespace", hubv1.DefaultNamespace, "The namespace of the hub's Secrets")
 	flags.BoolVar(&f.hub.Impersonate, "impersonate-apps", false, "For a hub that runs with the flag of the same name (default false)")
 	flags.StringVar(&f.hub.AppsNamespace, "apps-namespace", "", hubconfig.AppsNamespaceHelp)
-	s = p.newSession(cmd, false)
+	s.bind(cmd, false)
 	return cmd
 }
 
@@ -118,12 +117,12 @@ func (f *rbacFlags) printRules(cmd *cobra.Command, s *session) error {
 	var objects []client.Object
 	for _, r := range all {
 		if r.Kind.Resource == "" { // Only then a cluster is read.
-			to, err := s.installTarget()
+			hub, err := s.hub.Hub()
 			if err != nil {
 				return err
 			}
-			if err := roles.FindResource(to.client.RESTMapper(), &r); err != nil {
-				return to.hub.Explain(err)
+			if err := roles.FindResource(hub.RESTMapper(), &r); err != nil {
+				return hub.Explain(err)
 			}
 		}
 		if f.side == "hub" {
@@ -235,23 +234,6 @@ func (f *rbacFlags) printNATS(p Program) error {
 	if len(buckets) == 0 {
 		return errNoBuckets
 	}
-	return printUsers(p.Stdout, []natsUser{
-		{"The hub: it follows the entities, and writes their status and its canary.", "PUBLIC_NKEY_OF_THE_HUB", natshub.HubPermissions(buckets...)},
-		{"A writer of entities, such as a portal.", "PUBLIC_NKEY_OF_THE_WRITER", natshub.WriterPermissions(buckets...)},
-	})
-}
-
-type natsUser struct {
-	comment, key string
-	permissions  natshub.Permissions
-}
-
-func printUsers(w io.Writer, users []natsUser) error {
-	text := "authorization {\n  users: [\n"
-	for _, user := range users {
-		permissions := strings.ReplaceAll(user.permissions.String(), "\n", "\n      ")
-		text += fmt.Sprintf("    # %s\n    {\n      nkey: %s\n      permissions: %s\n    }\n", user.comment, user.key, permissions)
-	}
-	_, err := io.WriteString(w, text+"  ]\n}\n")
+	_, err = io.WriteString(p.Stdout, roles.OfNATS(buckets...))
 	return err
 }

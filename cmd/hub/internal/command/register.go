@@ -96,7 +96,7 @@ func newRegister(p Program) *cobra.Command {
 	set.StringVar(&r.Account.Name, "service-account", "", "Name of the ServiceAccount, the role and the binding in the remote. Default: clusterfx-NAME")
 	set.StringVar(&r.Account.Namespace, "service-account-namespace", "kube-system", "Namespace of the ServiceAccount, which exists")
 	r.Token = enroll.Requested
-	set.Var(tokenKind(&r.Token), "token-type", "request for a token that expires, secret for a token that does not")
+	set.Var(output.OneOf(&r.Token, enroll.Requested, enroll.Lasting), "token-type", "request for a token that expires, secret for a token that does not")
 	bindLifetime(set, &r.Lifetime)
 	set.StringVar(&f.agent.Hub, "tunnel", "", "Address of the hub for an agent in the remote, as wss://hub.example.com: the hub cannot reach the remote. Default: it can")
 	set.StringVar(&f.agent.Namespace, "agent-namespace", enroll.AgentNamespace, "Namespace of the agent in the remote, which is created")
@@ -107,7 +107,7 @@ func newRegister(p Program) *cobra.Command {
 	bindPlace(cmd, &r.Place, &f.wait)
 	bindDryRun(set, &f.dry)
 	f.format.Bind(set, "With --dry-run, yaml or json: print the objects")
-	f.session = p.newSession(cmd, true)
+	f.session = (&session{program: p}).bind(cmd, true)
 	complete(cmd, "modules", p.completeModules)
 	return cmd
 }
@@ -199,7 +199,7 @@ func (f *registerFlags) exportRemote(ctx context.Context) error {
 	return output.PrintObjects(f.session.terminal.Out, output.YAML, objects)
 }
 
-func (f *registerFlags) complete(name string) (err error) {
+func (f *registerFlags) complete(name string) error {
 	r, p := &f.todo, f.session.program
 	if f.dry == dryRunNone && !f.format.Tabular() {
 		return errors.New("--output goes with --dry-run: the objects are printed then, and not created")
@@ -220,14 +220,19 @@ func (f *registerFlags) complete(name string) (err error) {
 	if f.agent.Hub != "" {
 		r.Agent = &f.agent
 	}
+	hub, err := f.session.hub.Hub()
+	if err != nil {
+		return err
+	}
 	if f.export {
 		if r.Agent == nil || f.remote.Given() || f.dry != dryRunNone {
 			return errors.New("--export goes with --tunnel, and without --cluster-context and --dry-run")
 		}
 		r.Token = enroll.Lasting
-		return f.session.placeHub(&r.Place, name)
+		f.session.placeHub(&r.Place, hub, name)
+		return nil
 	}
-	if err := f.session.place(&r.Place, name, &f.remote); err != nil {
+	if err := f.session.place(&r.Place, hub, name, &f.remote); err != nil {
 		return err
 	}
 	r.Entry, _, err = f.remote.Raw()
@@ -235,16 +240,10 @@ func (f *registerFlags) complete(name string) (err error) {
 }
 
 // place fills in the clusters of a command. A remote without a connection is an error.
-func (s *session) place(place *enroll.Place, name string, remote *access.RemoteFlags) (err error) {
-	if err := s.placeHub(place, name); err != nil {
-		return err
-	}
+func (s *session) place(place *enroll.Place, hub *access.Cluster, name string, remote *access.RemoteFlags) (err error) {
+	s.placeHub(place, hub, name)
 	place.Remote, err = remote.Remote()
 	return err
-}
-
-func tokenKind(to *enroll.TokenKind) pflag.Value {
-	return output.OneOf(to, enroll.Requested, enroll.Lasting)
 }
 
 func (f *registerFlags) print(r *enroll.Registration) error {
@@ -284,7 +283,7 @@ func newDeregister(p Program) *cobra.Command {
 	var remote access.RemoteFlags
 	var todo enroll.Deregistration
 	var dry dryRun
-	var s *session
+	s := &session{program: p}
 	cmd := &cobra.Command{
 		Use:   "deregister NAME",
 		Short: "Undo a registration, in the hub and in the remote",
@@ -295,25 +294,22 @@ func newDeregister(p Program) *cobra.Command {
 			connectionHelp + "\n\n" + exitCodes,
 		Example: p.example(deregisterExample),
 		Args:    output.OneName("the name of the Cluster"),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			ctx := cmd.Context()
-			if err = s.placeHub(&todo.Place, args[0]); err != nil {
-				return err
-			}
+		RunE: s.onHub(func(cmd *cobra.Command, hub *access.Cluster, args []string) (err error) {
+			s.placeHub(&todo.Place, hub, args[0])
 			if remote.Given() {
 				if todo.Remote, err = remote.Remote(); err != nil {
 					return err
 				}
 			}
-			return deregister(ctx, s, &todo, dry)
-		},
+			return deregister(cmd.Context(), s, &todo, dry)
+		}),
 	}
 	set := cmd.Flags()
 	remote.Bind(set)
 	set.BoolVar(&todo.Force, "force", false, "Leave the account in the remote if that cannot be reached (default false)")
 	bindPlace(cmd, &todo.Place, nil)
 	bindDryRun(set, &dry)
-	s = p.newSession(cmd, true)
+	s.bind(cmd, true)
 	cmd.ValidArgsFunction = s.completeClusters(false)
 	return cmd
 }
@@ -338,8 +334,6 @@ func deregister(ctx context.Context, s *session, todo *enroll.Deregistration, mo
 }
 
 // placeHub fills in where a command works, but for the remote.
-func (s *session) placeHub(place *enroll.Place, name string) (err error) {
-	place.Terminal, place.Name, place.Namespace = s.terminal, name, s.hub.Namespace
-	place.Hub, err = s.hub.Hub()
-	return err
+func (s *session) placeHub(place *enroll.Place, hub *access.Cluster, name string) {
+	place.Terminal, place.Hub, place.Name, place.Namespace = s.terminal, hub, name, s.hub.Namespace
 }

@@ -16,7 +16,7 @@ const rotateExample = `  # Give the hub a new token for a remote, and revoke the
 func newRotate(p Program) *cobra.Command {
 	var remote access.RemoteFlags
 	var todo enroll.Rotation
-	var s *session
+	s := &session{program: p}
 	cmd := &cobra.Command{
 		Use:   "rotate NAME --cluster-context CONTEXT",
 		Short: "Renew the credential of a remote that was registered with register",
@@ -26,12 +26,12 @@ func newRotate(p Program) *cobra.Command {
 			"running the command again completes a rotation that was interrupted.\n\n" + connectionHelp + "\n\n" + exitCodesWaiting,
 		Example: p.example(rotateExample),
 		Args:    output.OneName("the name of the Cluster"),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: s.onHub(func(cmd *cobra.Command, hub *access.Cluster, args []string) error {
 			ctx := cmd.Context()
 			if err := checkLifetime(todo.Lifetime); err != nil {
 				return err
 			}
-			if err := s.place(&todo.Place, args[0], &remote); err != nil {
+			if err := s.place(&todo.Place, hub, args[0], &remote); err != nil {
 				return err
 			}
 			if err := todo.Prepare(ctx); err != nil {
@@ -44,14 +44,14 @@ func newRotate(p Program) *cobra.Command {
 				return err
 			}
 			return s.terminal.Print("cluster.clusterfx.dev/%s rotated", todo.Name)
-		},
+		}),
 	}
 	set := cmd.Flags()
 	remote.Bind(set)
-	set.Var(tokenKind(&todo.Token), "token-type", "request for a token that expires, secret for a token that does not. Default: the current type")
+	set.Var(output.OneOf(&todo.Token, enroll.Requested, enroll.Lasting), "token-type", "request for a token that expires, secret for a token that does not. Default: the current type")
 	bindLifetime(set, &todo.Lifetime)
 	set.DurationVar(&todo.Timeout, "timeout", defaultWait, "How long to wait for the hub")
-	s = p.newSession(cmd, true)
+	s.bind(cmd, true)
 	cmd.ValidArgsFunction = s.completeClusters(false)
 	return cmd
 }

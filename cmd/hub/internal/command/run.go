@@ -70,7 +70,11 @@ func newRun(p Program) *cobra.Command {
 			"server", o.Config.Host, "modules", names(o.Modules), "alone", o.Alone, "activeReplicas", o.Active)
 		if err := process.Run(cmd.Context(), o); err != nil {
 			o.Log.Error(advise(err), "The hub ended")
-			return codeOf(err)
+			var exit process.ExitError
+			if !errors.As(err, &exit) {
+				exit = 1
+			}
+			return exit
 		}
 		o.Log.Info("The hub was stopped")
 		return nil
@@ -103,12 +107,4 @@ func names(modules []registry.Module) []string {
 		all = append(all, m.Name())
 	}
 	return all
-}
-
-func codeOf(err error) process.ExitError {
-	var exit process.ExitError
-	if errors.As(err, &exit) {
-		return exit
-	}
-	return 1
 }

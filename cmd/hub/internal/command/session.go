@@ -13,7 +13,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
@@ -47,10 +46,9 @@ type session struct {
 	terminal *output.Terminal
 }
 
-// newSession adds the flags for the hub's cluster to a command, below its own, with the one for the namespace if that is needed, and has
-// it end as such commands do.
-func (p Program) newSession(cmd *cobra.Command, namespaced bool) *session {
-	s := &session{program: p}
+// bind adds the flags for the hub's cluster to a command, below its own, with the one for the namespace if that is needed, and has it end
+// as such commands do.
+func (s *session) bind(cmd *cobra.Command, namespaced bool) *session {
 	set := cmd.Flags()
 	set.SortFlags = false
 	if namespaced {
@@ -59,25 +57,21 @@ func (p Program) newSession(cmd *cobra.Command, namespaced bool) *session {
 	s.hub.Bind(set)
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		s.terminal = output.NewTerminal(cmd.InOrStdin(), p.Stdout, p.Stderr)
+		s.terminal = output.NewTerminal(cmd.InOrStdin(), s.program.Stdout, s.program.Stderr)
 		return s.end(cmd.Context(), run(cmd, args))
 	}
 	return s
 }
 
-// installTarget is the hub's cluster with a client that asks it for the kinds.
-type installTarget struct {
-	hub    *access.Cluster
-	client client.Client
-}
-
-func (s *session) installTarget() (installTarget, error) {
-	hub, err := s.hub.Hub()
-	if err != nil {
-		return installTarget{}, err
+// onHub is for commands that always work on the hub's cluster.
+func (s *session) onHub(run func(cmd *cobra.Command, hub *access.Cluster, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		hub, err := s.hub.Hub()
+		if err != nil {
+			return err
+		}
+		return run(cmd, hub, args)
 	}
-	c, err := client.New(hub.Config, client.Options{HTTPClient: hub.HTTP})
-	return installTarget{hub, c}, hub.Explain(err)
 }
 
 // end turns the error of a command into the exit status of the program.

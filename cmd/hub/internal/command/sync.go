@@ -46,7 +46,7 @@ func newSyncDiff(p Program) *cobra.Command {
 	var format output.Format
 	var file string
 	var policy kubeconfig.Policy
-	var s *session
+	s := &session{program: p}
 	cmd := &cobra.Command{
 		Use:   "diff RULE",
 		Short: "Show what a rule would write, with a dry run in each remote",
@@ -56,22 +56,20 @@ func newSyncDiff(p Program) *cobra.Command {
 			"this machine, and the credentials of the hub for its remotes.\n\n" + connectionHelp + "\n\n" + exitCodes,
 		Example: p.example(syncDiffExample),
 		Args:    output.OneName("the name of a rule"),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if d.Hub, err = s.hub.Hub(); err != nil {
-				return err
-			}
+		RunE: s.onHub(func(cmd *cobra.Command, hub *access.Cluster, args []string) (err error) {
+			d.Hub = hub
 			if d.Rule, err = s.rule(cmd, d.Hub, file, args[0]); err != nil {
 				return err
 			}
 			return s.diff(cmd.Context(), &d, policy, format)
-		},
+		}),
 	}
 	set := cmd.Flags()
 	set.StringVar(&d.Cluster, "cluster", "", "Only the remote of this Cluster. Default: all that the rule selects")
 	set.StringVar(&file, rulesFlag, "", "File with SyncRules, - for standard input. Default: the rule of the hub")
 	set.Var((*hubconfig.CIDRs)(&policy.AllowCIDRs), "allow-cidr", "As the hub's flag of the same name. Repeatable (default none)")
 	format.BindList(set)
-	s = p.newSession(cmd, true)
+	s.bind(cmd, true)
 	complete(cmd, "cluster", s.completeClusters(true))
 	return cmd
 }

@@ -15,7 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
@@ -79,10 +78,10 @@ func (i Installation) server(ctx context.Context, r *Report) bool {
 
 func (i Installation) crd(ctx context.Context, r *Report) bool {
 	const advice = project.InstallCRD
-	if _, isFresh, err := readCRD(ctx, i.Hub, syncRuleResource); apierrors.IsNotFound(err) || err == nil && !isFresh {
+	if _, isFresh, err := readCRD(ctx, i.Hub, "syncrules"); apierrors.IsNotFound(err) || err == nil && !isFresh {
 		r.warn(checkCRD, advice, "the hub's cluster does not know SyncRules, or with a schema other than the schema of this program")
 	}
-	served, isFresh, err := readCRD(ctx, i.Hub, clusterResource)
+	served, isFresh, err := readCRD(ctx, i.Hub, "clusters")
 	switch {
 	case err == nil && isFresh:
 		r.ok(checkCRD, "Clusters are served as %s, with the schema of this program", strings.Join(served, ", "))
@@ -108,9 +107,7 @@ func (i Installation) missing(ctx context.Context) string {
 }
 
 func (i Installation) namespace(ctx context.Context, r *Report) {
-	ns := &metav1.PartialObjectMetadata{}
-	ns.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	err := i.Hub.Get(ctx, client.ObjectKey{Name: i.Namespace}, ns)
+	err := i.Hub.Get(ctx, client.ObjectKey{Name: i.Namespace}, &corev1.Namespace{})
 	switch {
 	case err == nil:
 		r.ok(checkNamespace, "the credentials namespace %s exists", i.Namespace)
@@ -260,8 +257,6 @@ func some(names []string) string {
 	}
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
-
-var errNoCRD = errors.New("this program was built without its CRD")
 
 // replicas reports whether a hub works. A hub that is alone, as in dev, has no lease; the report on hub parts shows that a hub has
 // worked and has not ended in good order.

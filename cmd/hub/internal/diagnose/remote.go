@@ -20,11 +20,15 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
+	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+	"github.com/clusterfx/clusterfx/registry/rbac"
 )
 
 // Target is a remote to check.
@@ -48,6 +52,40 @@ type Target struct {
 type Needs struct {
 	By    string
 	Rules []rbacv1.PolicyRule
+}
+
+// NeedsOf returns what the hub and these modules need.
+func NeedsOf(modules []registry.Module) []Needs {
+	all := []Needs{{By: "the hub", Rules: rbac.RemoteRules[registry.Module]()}}
+	for _, m := range modules {
+		if len(m.Rules()) > 0 {
+			all = append(all, Needs{By: "module " + m.Name(), Rules: m.Rules()})
+		}
+	}
+	return all
+}
+
+// Know fills in the identities and names of the other Clusters of the hub, and returns the identity
+// of the hub's cluster.
+func (t *Target) Know(ctx context.Context, hub *access.Cluster, own string) (string, error) {
+	var list hubv1.ClusterList
+	if err := hub.List(ctx, &list); err != nil {
+		return "", hub.Explain(err)
+	}
+	t.Others = map[string][]string{}
+	for _, c := range list.Items {
+		if id := c.Annotations[hubv1.AnnotationID]; id != "" && c.Name != own {
+			t.Others[id] = append(t.Others[id], c.Name)
+		}
+	}
+	id, err := hub.ID(ctx)
+	t.HubID = id
+	if slices.ContainsFunc(list.Items, func(c hubv1.Cluster) bool {
+		return c.Name == own && c.Annotations[hubv1.AnnotationAllowHub] == hubv1.AnnotationAllowHubValue
+	}) {
+		t.HubID = ""
+	}
+	return id, err
 }
 
 // The checks of a remote.
@@ -183,7 +221,10 @@ func (t Target) authentication(ctx context.Context, r *Report) bool {
 func (t Target) health(ctx context.Context, r *Report) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	err := t.Cluster.REST.Get().AbsPath("/readyz").Do(ctx).Error()
+	asks, err := discovery.NewDiscoveryClientForConfigAndClient(t.Cluster.Config, t.Cluster.HTTP)
+	if err == nil {
+		err = asks.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
+	}
 	switch {
 	case err == nil:
 		r.ok(checkHealth, "the API server is ready")
@@ -197,7 +238,7 @@ func (t Target) health(ctx context.Context, r *Report) {
 
 func (t Target) rights(ctx context.Context, r *Report) {
 	for _, needs := range t.Rights {
-		missing, err := t.Cluster.Lacks(ctx, access.RightsOf(needs.Rules))
+		missing, err := t.Cluster.Lacks(ctx, rbac.RightsOf(needs.Rules))
 		switch {
 		case err != nil:
 			r.fail(checkRights, "", "%s: %v", needs.By, err)
@@ -265,6 +306,18 @@ type Report []Finding
 // Failed reports whether a check has failed.
 func (r Report) Failed() bool {
 	return slices.ContainsFunc(r, func(f Finding) bool { return f.Level == Failure })
+}
+
+// Print writes a line for each finding.
+func (r Report) Print(t *output.Terminal) error {
+	marks := map[Level]output.Mark{OK: output.OK, Warning: output.Warning, Failure: output.Failure}
+	for _, f := range r {
+		line := fmt.Sprintf("%-15s %s", f.Check, access.WithAdvice(f.Text, f.Advice))
+		if err := t.Print("%s", t.Marked(marks[f.Level], line)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (r *Report) ok(check, format string, args ...any) {

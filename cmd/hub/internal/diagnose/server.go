@@ -7,12 +7,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"reflect"
+	"slices"
 	"strings"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	versions "k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/apimachinery/pkg/version"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
@@ -87,46 +90,27 @@ func clock(off, took time.Duration, r *Report) {
 	}
 }
 
-type crd struct {
-	Spec struct {
-		Versions []struct {
-			Name   string `json:"name"`
-			Served bool   `json:"served"`
-			Schema any    `json:"schema"`
-		} `json:"versions"`
-	} `json:"spec"`
-}
-
-const (
-	clusterResource  = "clusters"
-	syncRuleResource = "syncrules"
-)
-
 // readCRD returns which versions of a resource of the hub are served, and whether the schema is this program's. The error matches
 // apierrors.IsNotFound if there is no CRD.
 func readCRD(ctx context.Context, hub *access.Cluster, resource string) (served []string, isFresh bool, err error) {
-	crdName := resource + "." + hubv1.GroupName
-	result := hub.REST.Get().AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"+crdName).
-		SetHeader("Accept", "application/json").Do(ctx)
-	data, err := result.Raw()
-	if err != nil {
-		return nil, false, fmt.Errorf("read the CRD %s: %w", crdName, result.Error())
-	}
-	var theirs, ours crd
-	if err := json.Unmarshal(data, &theirs); err != nil {
-		return nil, false, fmt.Errorf("read the CRD %s: %w", crdName, err)
+	var theirs, ours apiextensionsv1.CustomResourceDefinition
+	name := resource + "." + hubv1.GroupName
+	if err := hub.Get(ctx, client.ObjectKey{Name: name}, &theirs); err != nil {
+		return nil, false, fmt.Errorf("read the CRD %s: %w", name, err)
 	}
 	file, err := config.CRDs.ReadFile("crd/" + hubv1.GroupName + "_" + resource + ".yaml")
-	if err != nil {
-		return nil, false, fmt.Errorf("%w: %w", errNoCRD, err)
+	if err == nil {
+		err = yaml.Unmarshal(file, &ours)
 	}
-	if err := yaml.Unmarshal(file, &ours); err != nil {
-		return nil, false, fmt.Errorf("%w: %w", errNoCRD, err)
+	if err != nil {
+		return nil, false, err
 	}
 	for _, v := range theirs.Spec.Versions {
 		if v.Served {
 			served = append(served, v.Name)
 		}
 	}
-	return served, reflect.DeepEqual(theirs.Spec.Versions, ours.Spec.Versions), nil
+	return served, slices.EqualFunc(theirs.Spec.Versions, ours.Spec.Versions, func(a, b apiextensionsv1.CustomResourceDefinitionVersion) bool {
+		return a.Name == b.Name && a.Served == b.Served && equality.Semantic.DeepEqual(a.Schema, b.Schema)
+	}), nil
 }

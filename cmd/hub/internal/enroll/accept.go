@@ -36,7 +36,7 @@ func (p *Place) acceptKeys(ctx context.Context, cluster *hubv1.Cluster, keys ...
 	before := secret.DeepCopy()
 	metav1.SetMetaDataAnnotation(&secret.ObjectMeta, hubv1.AnnotationTunnelKeys, strings.Join(append([]string{cluster.Name + "/" + string(cluster.UID)}, keys...), " "))
 	err := p.Hub.Patch(ctx, secret, client.MergeFrom(before), fieldOwner)
-	return p.Hub.Explain(wrap("accept the key of the agent in "+nameOf(secret), err))
+	return p.Hub.Failed("accept the key of the agent in "+nameOf(secret), err)
 }
 
 // checkUnused fails if the Secret of another Cluster names the key.
@@ -44,7 +44,7 @@ func (p *Place) checkUnused(ctx context.Context, key, own string) error {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
 	if err := p.Hub.List(ctx, list, client.InNamespace(p.Namespace)); err != nil {
-		return p.Hub.Explain(wrap("list the Secrets with keys of agents", err))
+		return p.Hub.Failed("list the Secrets with keys of agents", err)
 	}
 	for _, one := range list.Items {
 		if one.Name != own && slices.Contains(strings.Fields(one.Annotations[hubv1.AnnotationTunnelKeys]), key) {
@@ -137,7 +137,7 @@ func (a Account) tokenSecret() *corev1.Secret {
 func (r *Registration) Export(ctx context.Context) ([]client.Object, error) {
 	err := r.Hub.Create(ctx, r.clusterFor(), fieldOwner)
 	if client.IgnoreAlreadyExists(err) != nil {
-		return nil, r.Hub.Explain(wrap("create Cluster "+r.Name, err))
+		return nil, r.Hub.Failed("create Cluster "+r.Name, err)
 	}
 	key, err := r.hubKey(ctx)
 	if err != nil {

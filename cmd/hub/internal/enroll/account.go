@@ -20,6 +20,7 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
+	"github.com/clusterfx/clusterfx/registry/rbac"
 )
 
 // Labels and annotations of the objects of this package.
@@ -107,13 +108,13 @@ func (a Account) aggregated(account rbacv1.Subject) []client.Object {
 	return all
 }
 
-func (a Account) rights() []access.Right {
-	var all []access.Right
+func (a Account) rights() []rbac.Right {
+	var all []rbac.Right
 	rules := Rules()
 	if a.Rehearses {
 		rules = append(rules, policyRules()...)
 	}
-	for _, right := range access.RightsOf(rules) {
+	for _, right := range rbac.RightsOf(rules) {
 		switch right.Resource {
 		case clusterRoles, clusterRoleBindings, policies, policyBindings, "apiservices":
 		default:
@@ -121,11 +122,11 @@ func (a Account) rights() []access.Right {
 		}
 		all = append(all, right)
 	}
-	return append(all, access.Right{Verb: verbGet, Resource: "namespaces", Name: metav1.NamespaceSystem})
+	return append(all, rbac.Right{Verb: verbGet, Resource: "namespaces", Name: metav1.NamespaceSystem})
 }
 
-func (a Account) tokenRights() []access.Right {
-	var all []access.Right
+func (a Account) tokenRights() []rbac.Right {
+	var all []rbac.Right
 	for _, right := range a.rights() {
 		if right.Group == "" && (right.Resource != "serviceaccounts" || right.Subresource != "") {
 			all = append(all, right)
@@ -150,7 +151,7 @@ func Rules() []rbacv1.PolicyRule {
 // administrator with them may make a role that aggregates others.
 func (a *Account) requireRights(ctx context.Context, remote *access.Cluster) error {
 	wanted := a.rights()
-	over, err := remote.Lacks(ctx, []access.Right{
+	over, err := remote.Lacks(ctx, []rbac.Right{
 		{Verb: "escalate", Group: rbacv1.GroupName, Resource: clusterRoles},
 		{Verb: "bind", Group: rbacv1.GroupName, Resource: clusterRoles},
 	})
@@ -158,7 +159,7 @@ func (a *Account) requireRights(ctx context.Context, remote *access.Cluster) err
 		return err
 	}
 	if len(over) > 0 {
-		wanted, a.Aggregates = append(wanted, access.RightsOf(a.Rules)...), false
+		wanted, a.Aggregates = append(wanted, rbac.RightsOf(a.Rules)...), false
 	}
 	return remote.Require(ctx, wanted)
 }
@@ -190,10 +191,7 @@ func (a Account) makeOne(ctx context.Context, remote *access.Cluster, desired cl
 	found, _ := desired.DeepCopyObject().(client.Object)
 	err := remote.Get(ctx, client.ObjectKeyFromObject(desired), found)
 	if apierrors.IsNotFound(err) {
-		if err := remote.Create(ctx, desired, append(options, fieldOwner)...); err != nil {
-			return remote.Explain(fmt.Errorf("create %s: %w", what, err))
-		}
-		return nil
+		return remote.Failed("create "+what, remote.Create(ctx, desired, append(options, fieldOwner)...))
 	}
 	if err != nil {
 		return remote.Explain(fmt.Errorf("read %s: %w", what, err))
@@ -214,10 +212,7 @@ func (a Account) makeOne(ctx context.Context, remote *access.Cluster, desired cl
 		return nil // a dry run
 	}
 	desired.SetResourceVersion(found.GetResourceVersion())
-	if err := remote.Update(ctx, desired, fieldOwner); err != nil {
-		return remote.Explain(fmt.Errorf("update %s: %w", what, err))
-	}
-	return nil
+	return remote.Failed("update "+what, remote.Update(ctx, desired, fieldOwner))
 }
 
 // check fails if an object of that name belongs to another owner.

@@ -23,6 +23,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 	"github.com/clusterfx/clusterfx/config"
 	"github.com/clusterfx/clusterfx/internal/tunnel"
+	"github.com/clusterfx/clusterfx/registry/rbac"
 )
 
 // DefaultTo is the API server for a Pod of its cluster.
@@ -87,9 +88,9 @@ func hostPort(server string) (string, error) {
 	return net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "443")), nil
 }
 
-func (a *Agent) rights() []access.Right {
-	var all []access.Right
-	for _, one := range []access.Right{
+func (a *Agent) rights() []rbac.Right {
+	var all []rbac.Right
+	for _, one := range []rbac.Right{
 		{Resource: "namespaces"},
 		{Resource: "serviceaccounts", Namespace: a.Namespace},
 		{Group: "networking.k8s.io", Resource: "networkpolicies", Namespace: a.Namespace},
@@ -101,7 +102,7 @@ func (a *Agent) rights() []access.Right {
 		all = append(all, one)
 	}
 	for _, verb := range []string{verbGet, verbCreate} {
-		all = append(all, access.Right{Verb: verb, Resource: "secrets", Namespace: a.Namespace})
+		all = append(all, rbac.Right{Verb: verb, Resource: "secrets", Namespace: a.Namespace})
 	}
 	return all
 }
@@ -128,7 +129,7 @@ func (a *Agent) remove(ctx context.Context, remote *access.Cluster, owner string
 		return err
 	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: a.Namespace}}
-	return remote.Explain(wrap("delete "+nameOf(namespace), client.IgnoreNotFound(remote.Delete(ctx, namespace))))
+	return remote.Failed("delete "+nameOf(namespace), client.IgnoreNotFound(remote.Delete(ctx, namespace)))
 }
 
 func apply(ctx context.Context, remote *access.Cluster, objects []client.Object) error {
@@ -150,7 +151,7 @@ func (a *Agent) replaceKey(ctx context.Context, remote *access.Cluster, key tunn
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: a.Namespace, Name: agentKeySecret}}
 	before := secret.DeepCopy()
 	secret.Data = map[string][]byte{agentKeyFile: key.PEM()}
-	return remote.Explain(wrap("replace the key in "+nameOf(secret), remote.Patch(ctx, secret, client.MergeFrom(before), fieldOwner)))
+	return remote.Failed("replace the key in "+nameOf(secret), remote.Patch(ctx, secret, client.MergeFrom(before), fieldOwner))
 }
 
 // keyIn returns the key of the agent in the remote, which is made if there is none. The private key stays there.

@@ -207,7 +207,7 @@ func (d *Deregistration) announce(ctx context.Context) error {
 	before := d.cluster.DeepCopy()
 	metav1.SetMetaDataAnnotation(&d.cluster.ObjectMeta, hubv1.AnnotationDeregister, string(d.cluster.UID))
 	err := client.IgnoreNotFound(d.Hub.Patch(ctx, d.cluster, client.MergeFrom(before)))
-	return d.Hub.Explain(wrap("annotate Cluster "+d.Name, err))
+	return d.Hub.Failed("annotate Cluster "+d.Name, err)
 }
 
 // removeSource deletes the Secret from which the hub would make the Cluster again.
@@ -225,7 +225,7 @@ func (d *Deregistration) removeCluster(ctx context.Context) error {
 	uid := d.cluster.UID
 	err := d.Hub.Delete(ctx, d.cluster, client.Preconditions{UID: &uid})
 	if client.IgnoreNotFound(err) != nil {
-		return d.Hub.Explain(wrap("delete Cluster "+d.Name, err))
+		return d.Hub.Failed("delete Cluster "+d.Name, err)
 	}
 	d.Terminal.Step("waiting until the hub has ended the app of the remote")
 	ctx, cancel := context.WithTimeoutCause(ctx, d.Timeout, errStuck)
@@ -243,5 +243,5 @@ func (d *Deregistration) removeCluster(ctx context.Context) error {
 }
 
 func (d *Deregistration) remove(ctx context.Context, secret *corev1.Secret) error {
-	return d.Hub.Explain(wrap("delete "+nameOf(secret), client.IgnoreNotFound(d.Hub.Delete(ctx, secret))))
+	return d.Hub.Failed("delete "+nameOf(secret), client.IgnoreNotFound(d.Hub.Delete(ctx, secret)))
 }

@@ -12,6 +12,7 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
+	"github.com/clusterfx/clusterfx/reconcilers/cluster"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
@@ -27,7 +28,7 @@ func (p Place) Reach(ctx context.Context, c *hubv1.Cluster, policy kubeconfig.Po
 	if err := p.Hub.Get(ctx, key, &secret); err != nil {
 		return nil, nil, p.Hub.Explain(fmt.Errorf("read Secret %s: %w", key, err))
 	}
-	connection, err := kubeconfig.Parse(secret.Data, OptionsOf(c.Spec), policy)
+	connection, err := kubeconfig.Parse(secret.Data, cluster.OptionsOf(c), policy)
 	if err != nil {
 		return nil, nil, fmt.Errorf("use Secret %s: %w", key, err)
 	}

@@ -165,23 +165,11 @@ func (r *Registration) clusterFor() *hubv1.Cluster {
 	return cluster
 }
 
-// OptionsOf returns how the Secret of a Cluster is read.
-func OptionsOf(spec hubv1.ClusterSpec) kubeconfig.Options {
-	tunnel := ""
-	if spec.Via == hubv1.ViaTunnel {
-		tunnel = spec.KubeconfigSecretRef.Name
-	}
-	return kubeconfig.Options{
-		Key: spec.KubeconfigSecretRef.Key, Context: spec.KubeconfigSecretRef.Context,
-		Server: spec.Server, TLSServerName: spec.TLSServerName, ProxyURL: spec.ProxyURL, Tunnel: tunnel,
-	}
-}
-
 // putSecret replaces only data of an earlier register.
 func putSecret(ctx context.Context, hub *access.Cluster, secret *corev1.Secret) error {
 	err := hub.Create(ctx, secret, fieldOwner)
 	if !apierrors.IsAlreadyExists(err) {
-		return hub.Explain(wrap("create "+nameOf(secret), err))
+		return hub.Failed("create "+nameOf(secret), err)
 	}
 	key := client.ObjectKeyFromObject(secret)
 	known, err := readRecord(ctx, hub, key)
@@ -196,12 +184,5 @@ func putSecret(ctx context.Context, hub *access.Cluster, secret *corev1.Secret) 
 	secret.Labels = map[string]string{}
 	maps.Copy(secret.Labels, known.secret.Labels) // labels of others stay
 	maps.Copy(secret.Labels, ours)
-	return hub.Explain(wrap("update "+nameOf(secret), hub.Update(ctx, secret, fieldOwner)))
-}
-
-func wrap(what string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %w", what, err)
+	return hub.Failed("update "+nameOf(secret), hub.Update(ctx, secret, fieldOwner))
 }

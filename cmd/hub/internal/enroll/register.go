@@ -21,7 +21,9 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
+	"github.com/clusterfx/clusterfx/reconcilers/cluster"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+	"github.com/clusterfx/clusterfx/registry/rbac"
 )
 
 // Place has the clusters and names of a command. All are required, except Remote where a command says so.
@@ -89,7 +91,7 @@ func (r *Registration) Prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	warning, err := judge(r.secretFor(token{value: placeholder}).Data, OptionsOf(r.clusterFor().Spec), r.Policy)
+	warning, err := judge(r.secretFor(token{value: placeholder}).Data, cluster.OptionsOf(r.clusterFor()), r.Policy)
 	if err != nil {
 		return err
 	}
@@ -214,14 +216,14 @@ func (r *Registration) RequireRights(ctx context.Context) error {
 	return err
 }
 
-func hubRights(namespace string, verbs ...string) []access.Right {
-	all := []access.Right{{Verb: verbGet, Group: hubv1.GroupName, Resource: "clusters"}}
+func hubRights(namespace string, verbs ...string) []rbac.Right {
+	all := []rbac.Right{{Verb: verbGet, Group: hubv1.GroupName, Resource: "clusters"}}
 	for _, verb := range verbs {
 		if verb != verbPatch {
-			all = append(all, access.Right{Verb: verb, Resource: "secrets", Namespace: namespace})
+			all = append(all, rbac.Right{Verb: verb, Resource: "secrets", Namespace: namespace})
 		}
 		if verb == verbCreate || verb == verbPatch || verb == verbDelete {
-			all = append(all, access.Right{Verb: verb, Group: hubv1.GroupName, Resource: "clusters"})
+			all = append(all, rbac.Right{Verb: verb, Group: hubv1.GroupName, Resource: "clusters"})
 		}
 	}
 	return all
@@ -290,7 +292,7 @@ func (r *Registration) Run(ctx context.Context) error {
 		return err
 	}
 	if err := r.Hub.Create(ctx, r.clusterFor(), fieldOwner); err != nil && !apierrors.IsAlreadyExists(err) {
-		return r.Hub.Explain(wrap("create Cluster "+r.Name, err))
+		return r.Hub.Failed("create Cluster "+r.Name, err)
 	}
 	if r.Agent != nil {
 		if err := r.connect(ctx); err != nil {
@@ -322,7 +324,7 @@ func (r *Registration) Plan() {
 		t.Text("  create %s", nameOf(o))
 	}
 	for _, rule := range r.Account.Rules {
-		t.Text("    which may %s", access.Names(access.RightsOf([]rbacv1.PolicyRule{rule})))
+		t.Text("    which may %s", access.Names(rbac.RightsOf([]rbacv1.PolicyRule{rule})))
 	}
 	if r.Token == Lasting {
 		t.Text("  create a token for it that does not expire")

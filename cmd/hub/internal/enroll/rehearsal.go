@@ -96,7 +96,7 @@ func (r *Registration) admitRehearsal(ctx context.Context, made token) error {
 	r.Terminal.Done("the remote refuses everything of this account but reads and dry runs")
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.Namespace}}
 	if err := r.Hub.Create(ctx, namespace, fieldOwner); err != nil && !apierrors.IsAlreadyExists(err) && !apierrors.IsForbidden(err) {
-		return r.Hub.Explain(wrap("create "+nameOf(namespace), err))
+		return r.Hub.Failed("create "+nameOf(namespace), err)
 	}
 	return nil
 }
@@ -108,7 +108,7 @@ func (r *Registration) markRehearsal(ctx context.Context) error {
 	}
 	before := r.renews.DeepCopy()
 	metav1.SetMetaDataAnnotation(&r.renews.ObjectMeta, hubv1.AnnotationRehearsal, "true")
-	return r.Hub.Explain(wrap("annotate "+nameOf(r.renews), r.Hub.Patch(ctx, r.renews, client.MergeFrom(before), fieldOwner)))
+	return r.Hub.Failed("annotate "+nameOf(r.renews), r.Hub.Patch(ctx, r.renews, client.MergeFrom(before), fieldOwner))
 }
 
 // policyPatience is for API servers, which take a moment to apply a policy.

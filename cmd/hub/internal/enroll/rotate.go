@@ -16,6 +16,7 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 	"github.com/clusterfx/clusterfx/internal/tunnel"
+	"github.com/clusterfx/clusterfx/reconcilers/cluster"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
@@ -84,7 +85,7 @@ func (r *Rotation) Run(ctx context.Context) error {
 	secret := r.record.secret.DeepCopy()
 	a.put(secret, made)
 	if err := r.Hub.Update(ctx, secret, fieldOwner); err != nil {
-		return r.Hub.Explain(wrap("update "+nameOf(secret), err))
+		return r.Hub.Failed("update "+nameOf(secret), err)
 	}
 	r.Terminal.Done("it is in %s of the hub", nameOf(secret))
 	if err := r.waitUsed(ctx, secret); err != nil {
@@ -154,12 +155,12 @@ func (r *Rotation) kind(ctx context.Context) (TokenKind, error) {
 	if anchor.Type == corev1.SecretTypeServiceAccountToken {
 		return Lasting, nil
 	}
-	return Requested, r.Remote.Explain(wrap("read Secret "+key.String(), err))
+	return Requested, r.Remote.Failed("read Secret "+key.String(), err)
 }
 
 // waitUsed returns when the hub reports the new fingerprint, and that the remote responds.
 func (r *Rotation) waitUsed(ctx context.Context, secret *corev1.Secret) error {
-	connection, err := kubeconfig.Parse(secret.Data, OptionsOf(r.cluster.Spec), lenient())
+	connection, err := kubeconfig.Parse(secret.Data, cluster.OptionsOf(&r.cluster), lenient())
 	if err != nil {
 		return fmt.Errorf("read %s: %w", nameOf(secret), err)
 	}

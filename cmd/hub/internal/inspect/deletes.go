@@ -132,17 +132,13 @@ type Allowed struct {
 var errNotInForce = errors.New("no hold with this id is in force")
 
 // Allow allows further deletes of a hold, or those known if further is 0. It keeps allowances of other holds.
-func (h *Deletes) Allow(ctx context.Context, id string, further int) (Allowed, error) {
-	var done Allowed
+func (h *Deletes) Allow(ctx context.Context, id string, further int) (done Allowed, err error) {
 	backoff := wait.Backoff{Steps: 10, Duration: 20 * time.Millisecond, Factor: 1.5, Jitter: 1}
-	err := retry.RetryOnConflict(backoff, func() (err error) {
+	err = retry.RetryOnConflict(backoff, func() error {
 		done, err = h.allow(ctx, id, further)
 		return err
 	})
-	if err != nil {
-		return Allowed{}, err
-	}
-	return done, nil
+	return done, err
 }
 
 // allow fails with a conflict if the object has changed.
@@ -211,8 +207,5 @@ func (h *Deletes) annotated(ctx context.Context, hold *Listed) (*metav1.PartialO
 func (h *Deletes) annotate(ctx context.Context, object *metav1.PartialObjectMetadata, value string) error {
 	patch := client.MergeFromWithOptions(object.DeepCopy(), client.MergeFromWithOptimisticLock{})
 	metav1.SetMetaDataAnnotation(&object.ObjectMeta, hubv1.AnnotationAllowDeletes, value)
-	if err := h.Cluster.Patch(ctx, object, patch, client.FieldOwner("clusterfx-cli")); err != nil {
-		return h.Cluster.Explain(fmt.Errorf("annotate the %s %s: %w", object.Kind, object.Name, err))
-	}
-	return nil
+	return h.Cluster.Failed("annotate the "+object.Kind+" "+object.Name, h.Cluster.Patch(ctx, object, patch, client.FieldOwner("clusterfx-cli")))
 }

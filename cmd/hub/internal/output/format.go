@@ -3,12 +3,16 @@
 package output
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -132,4 +136,52 @@ func (l List) table() *metav1.Table {
 		})
 	}
 	return table
+}
+
+// The lines of a graph in DOT, as fx writes them.
+var (
+	dotGroup = regexp.MustCompile(`^subgraph (\w+) \{$`)
+	dotLabel = regexp.MustCompile(`\blabel ?= ?("(?:[^"\\]|\\.)*")`)
+	dotNode  = regexp.MustCompile(`^(\w+|"(?:[^"\\]|\\.)*") \[.*\];$`)
+	dotArrow = regexp.MustCompile(`^(\w+|"(?:[^"\\]|\\.)*") -> ("(?:[^"\\]|\\.)*")(.*);$`)
+)
+
+// Mermaid returns a graph of fx in the language of diagrams in Markdown, in which a type has a name, since it cannot be one.
+func Mermaid(dot string) string {
+	out, types := "flowchart RL", map[string]string{}
+	label := func(quoted string) string {
+		text, _ := strconv.Unquote(quoted) // fx has quoted it.
+		return `["` + strings.NewReplacer(`"`, "#quot;", "<", "#lt;", ">", "#gt;").Replace(text) + `"]`
+	}
+	node := func(name string) string {
+		id, known := types[name]
+		if name[0] != '"' || known {
+			return cmp.Or(id, name)
+		}
+		types[name] = fmt.Sprintf("t%d", len(types))
+		return types[name] + label(name)
+	}
+	for line := range strings.Lines(strings.TrimSuffix(strings.TrimSpace(dot), "}")) {
+		line = strings.TrimSpace(line)
+		text := dotLabel.FindStringSubmatch(line)
+		group, arrow, one := dotGroup.FindStringSubmatch(line), dotArrow.FindStringSubmatch(line), dotNode.FindStringSubmatch(line)
+		switch {
+		case strings.HasPrefix(line, "graph ["): // of the whole
+		case group != nil:
+			out += "\nsubgraph " + group[1]
+		case arrow != nil && strings.Contains(arrow[3], "style=dashed"):
+			out += "\n" + node(arrow[1]) + " -.-> " + node(arrow[2])
+		case arrow != nil:
+			out += "\n" + node(arrow[1]) + " --> " + node(arrow[2])
+		case one != nil && text != nil:
+			out += "\n" + node(one[1]) + label(text[1])
+		case one != nil:
+			out += "\n" + node(one[1])
+		case text != nil: // of the group before
+			out += label(text[1])
+		case line == "}":
+			out += "\nend"
+		}
+	}
+	return out
 }

@@ -2,7 +2,10 @@
 
 package project
 
-import "runtime/debug"
+import (
+	"runtime/debug"
+	"strings"
+)
 
 // Build is what the Go command wrote into a binary.
 type Build struct {
@@ -46,4 +49,31 @@ func BuildOf(info *debug.BuildInfo, ok bool) Build {
 		b.Version = "devel"
 	}
 	return b
+}
+
+// StockImage is the repository of the stock hub's image.
+const StockImage = "ghcr.io/clusterfx/hub"
+
+// IsStock reports whether a program was built from the package of the stock hub. A program without information on how it was
+// built is not the stock hub.
+func IsStock(info *debug.BuildInfo, ok bool) bool {
+	return ok && info.Path == module+"/cmd/hub" && info.Main.Path == module
+}
+
+// ReleasedImage returns the image of a release, and nothing for a build from a checkout: the manifests have
+// the image for that.
+func ReleasedImage(version string) string {
+	if !strings.HasPrefix(version, "v") || strings.ContainsAny(version, "-+") {
+		return ""
+	}
+	return StockImage + ":" + version
+}
+
+// RepositoryOf returns an image reference without its tag and its digest.
+func RepositoryOf(image string) string {
+	image, _, _ = strings.Cut(image, "@")
+	if i := strings.LastIndex(image, ":"); i > strings.LastIndex(image, "/") {
+		return image[:i]
+	}
+	return image
 }

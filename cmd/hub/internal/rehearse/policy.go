@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
+	"github.com/clusterfx/clusterfx/registry/rbac"
 )
 
 // ErrNotHeld says that an API server would let the account of a rehearsal write.
@@ -42,7 +43,7 @@ func (r *rehearsal) held(ctx context.Context, a *app) error {
 		return Held(ctx, a.remote, a.desired.Endpoint.Server)
 	}
 	in := r.Hub.CredentialsNamespace
-	reads, err := allowed(ctx, r.hub, access.Right{Verb: "get", Resource: "secrets", Namespace: in}, access.Right{Verb: "list", Resource: "secrets", Namespace: in})
+	reads, err := allowed(ctx, r.hub, rbac.Right{Verb: "get", Resource: "secrets", Namespace: in}, rbac.Right{Verb: "list", Resource: "secrets", Namespace: in})
 	if err != nil {
 		return err
 	}
@@ -113,11 +114,11 @@ func plain(err error) error {
 }
 
 // unlimited is what no policy limits: to impersonate, and to change the policies.
-func unlimited() []access.Right {
+func unlimited() []rbac.Right {
 	rule := func(group string, resources []string, verbs ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs}
 	}
-	return access.RightsOf([]rbacv1.PolicyRule{
+	return rbac.RightsOf([]rbacv1.PolicyRule{
 		rule("", []string{"users", "groups", "serviceaccounts"}, "impersonate"),
 		rule(authenticationv1.GroupName, []string{"uids", "userextras"}, "impersonate"),
 		rule(admissionv1.GroupName, []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings"}, "update", "patch", "delete", "deletecollection"),
@@ -125,10 +126,10 @@ func unlimited() []access.Right {
 }
 
 // allowed returns which of the permissions the account has.
-func allowed(ctx context.Context, in *access.Cluster, rights ...access.Right) ([]access.Right, error) {
+func allowed(ctx context.Context, in *access.Cluster, rights ...rbac.Right) ([]rbac.Right, error) {
 	lacks, err := in.Lacks(ctx, rights)
 	if err != nil {
 		return nil, fmt.Errorf("ask for the permissions of the account of rehearsals: %w", plain(err))
 	}
-	return slices.DeleteFunc(rights, func(one access.Right) bool { return slices.Contains(lacks, one) }), nil
+	return slices.DeleteFunc(rights, func(one rbac.Right) bool { return slices.Contains(lacks, one) }), nil
 }

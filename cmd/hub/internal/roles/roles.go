@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -17,10 +18,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/partreport"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/replica"
 	"github.com/clusterfx/clusterfx/reconcilers/cluster"
+	"github.com/clusterfx/clusterfx/reconcilers/entity/natshub"
 	"github.com/clusterfx/clusterfx/reconcilers/renewal"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/rbac"
@@ -97,6 +98,22 @@ func named(namespace, name string) metav1.ObjectMeta {
 
 func kind(kind string) metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind}
+}
+
+// OfNATS returns the users of the NATS server with these buckets of entities, as configuration of nats-server.
+func OfNATS(buckets ...string) string {
+	text := "authorization {\n  users: [\n"
+	for _, user := range []struct {
+		comment, key string
+		permissions  natshub.Permissions
+	}{
+		{"The hub: it follows the entities, and writes their status and its canary.", "PUBLIC_NKEY_OF_THE_HUB", natshub.HubPermissions(buckets...)},
+		{"A writer of entities, such as a portal.", "PUBLIC_NKEY_OF_THE_WRITER", natshub.WriterPermissions(buckets...)},
+	} {
+		permissions := strings.ReplaceAll(user.permissions.String(), "\n", "\n      ")
+		text += fmt.Sprintf("    # %s\n    {\n      nkey: %s\n      permissions: %s\n    }\n", user.comment, user.key, permissions)
+	}
+	return text + "  ]\n}\n"
 }
 
 // Role returns a Role, or a ClusterRole if there is no namespace.
@@ -246,7 +263,7 @@ func (g grant) ensureNamespace(ctx context.Context, name string) error {
 }
 
 func (g grant) await(ctx context.Context, namespace string, rules []rbacv1.PolicyRule) error {
-	for _, right := range access.RightsOf(rules) {
+	for _, right := range rbac.RightsOf(rules) {
 		right.Namespace = namespace
 		err := wait.PollUntilContextTimeout(ctx, grantPeriod, grantTimeout, true, func(ctx context.Context) (bool, error) {
 			review := &authorizationv1.SubjectAccessReview{Spec: g.reviewOf(right)}
@@ -260,7 +277,7 @@ func (g grant) await(ctx context.Context, namespace string, rules []rbacv1.Polic
 	return nil
 }
 
-func (g grant) reviewOf(right access.Right) authorizationv1.SubjectAccessReviewSpec {
+func (g grant) reviewOf(right rbac.Right) authorizationv1.SubjectAccessReviewSpec {
 	own := right.Review()
 	spec := authorizationv1.SubjectAccessReviewSpec{
 		ResourceAttributes: own.ResourceAttributes, NonResourceAttributes: own.NonResourceAttributes,

@@ -39,3 +39,37 @@ func TestBuildOf(t *testing.T) {
 		}
 	}
 }
+
+// The stock hub is recognized by its build information. Examples of this repository, hubs in other modules and programs
+// without build information are other hubs.
+func TestIsStock(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]bool{
+		"github.com/clusterfx/clusterfx/cmd/hub":           true,
+		"github.com/clusterfx/clusterfx/examples/podcount": false,
+		"github.com/clusterfx/clusterfx/cmd/hub.test":      false,
+		"command-line-arguments":                           false,
+	} {
+		info := &debug.BuildInfo{Path: path, Main: debug.Module{Path: "github.com/clusterfx/clusterfx"}}
+		if got := project.IsStock(info, true); got != want {
+			t.Errorf("%s is the stock hub: %t", path, got)
+		}
+	}
+	other := &debug.BuildInfo{Path: "github.com/clusterfx/clusterfx/cmd/hub", Main: debug.Module{Path: "example.com/mine"}}
+	if project.IsStock(other, true) || project.IsStock(nil, false) {
+		t.Error("a program of another module, or without build information, is the stock hub")
+	}
+}
+
+func TestRepositoryOf(t *testing.T) {
+	t.Parallel()
+	const stock = project.StockImage
+	for image, want := range map[string]string{
+		stock: stock, stock + ":v1": stock, stock + ":v1@sha256:00": stock, stock + "@sha256:00": stock,
+		"localhost:5000/hub": "localhost:5000/hub", "localhost:5000/hub:v1": "localhost:5000/hub",
+	} {
+		if got := project.RepositoryOf(image); got != want {
+			t.Errorf("the repository of %s is %s", image, got)
+		}
+	}
+}
