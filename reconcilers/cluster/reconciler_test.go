@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/clusterstatus"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/hubcontroller"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
@@ -118,9 +118,7 @@ func TestRemarks(t *testing.T) {
 			i.ID, i.Identity = "hub", facet(metav1.ConditionFalse, hubv1.ReasonIsHub)
 		},
 	} {
-		if diff := cmp.Diff(but(allWell, change), remarked(change)); diff != "" {
-			t.Errorf("%s: %s", what, diff)
-		}
+		testkit.Equal(t, remarked(change), but(allWell, change), what)
 	}
 }
 
@@ -269,9 +267,7 @@ func TestTransitions(t *testing.T) {
 			for _, one := range transitions(tc.before, tc.after) {
 				got = append(got, one.Type+" "+one.Reason)
 			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Error(diff)
-			}
+			testkit.Equal(t, got, tc.want)
 		})
 	}
 }

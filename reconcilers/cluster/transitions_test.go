@@ -6,11 +6,11 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/clusterstatus"
 	"github.com/clusterfx/clusterfx/registry"
 )
@@ -84,9 +84,7 @@ func TestTransitions_OfDetails(t *testing.T) {
 			for _, one := range transitions(tc.before, tc.after) {
 				got = append(got, one.Type+" "+one.Reason)
 			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Error(diff)
-			}
+			testkit.Equal(t, got, tc.want)
 		})
 	}
 }
@@ -127,8 +125,6 @@ func TestTransitions_OfHolds(t *testing.T) {
 			}
 			got = append(got, e.Note)
 		}
-		if diff := cmp.Diff(tc.want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		testkit.Equal(t, got, tc.want, name)
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/pool"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // installation is a namespace in which a test installs hubs.
@@ -151,9 +152,7 @@ func TestInstall_Config(t *testing.T) {
 	if out := i.mustRun(); !strings.Contains(out, "the hub keeps the configuration in ConfigMap configured/clusterfx-hub-config") {
 		t.Errorf("without a file, install prints:\n%s", out)
 	}
-	if diff := cmp.Diff(before, i.versions()); diff != "" {
-		t.Errorf("the same file, or no file, changes the installation: %s", diff)
-	}
+	testkit.Equal(t, i.versions(), before, "the same file, or no file, changes the installation")
 	generation := i.deployment().Generation
 	second := head + "flags: {log-level: error}\n"
 	i.mustRun(file("hub.yaml", second))
@@ -167,9 +166,7 @@ func TestInstall_Config(t *testing.T) {
 	i.must(i.Update(t.Context(), kept, client.FieldOwner("by-hand")))
 	before = i.versions()
 	i.refused(nil, "ConfigMap configured/clusterfx-hub-config: this hub has no module \"gone\"", "name another file with --config")
-	if diff := cmp.Diff(before, i.versions()); diff != "" {
-		t.Errorf("a refused configuration changes the installation: %s", diff)
-	}
+	testkit.Equal(t, i.versions(), before, "a refused configuration changes the installation")
 	i.refused([]string{file("hub.yaml", second)}, "apply ConfigMap clusterfx-hub-config", "--force-conflicts")
 	i.mustRun(file("hub.yaml", second))
 	i.expectFile(second)

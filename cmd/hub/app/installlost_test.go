@@ -9,12 +9,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/pool"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 const emptyConfig = "apiVersion: config.clusterfx.dev/v1alpha1\nkind: HubConfiguration\n"
@@ -83,9 +83,7 @@ func TestInstall_RefusedChangesNothing(t *testing.T) {
 	i.addArguments("--allow-cidr=10.0.0.0/8")
 	before := i.versions()
 	i.refused([]string{i.file(emptyConfig + "flags: {log-level: error}\n")}, "apply Deployment clusterfx-hub", "--force-conflicts")
-	if diff := cmp.Diff(before, i.versions()); diff != "" {
-		t.Errorf("the refused installation changes objects: %s", diff)
-	}
+	testkit.Equal(t, i.versions(), before, "the refused installation changes objects")
 }
 
 // install ignores a ConfigMap with the name of the configuration that the hub does not read, and warns about it.

@@ -14,13 +14,14 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	toolscache "k8s.io/client-go/tools/cache"
+
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // server is the storage of an API server, with the watch of one informer. It streams no lists, unless streams is set.
@@ -170,12 +171,8 @@ func TestInformer_IsClientGos(t *testing.T) {
 			ours, store := playHistory(t, seed, func(lw toolscache.ListerWatcher) toolscache.SharedIndexInformer {
 				return informerOf(t, lw, 0, byVersion())
 			})
-			if diff := cmp.Diff(want, store); diff != "" {
-				t.Errorf("seed %d: the store differs from that of client-go (-want +got):\n%s", seed, diff)
-			}
-			if diff := cmp.Diff(theirs, ours); diff != "" {
-				t.Errorf("seed %d: a handler hears something else than with client-go (-want +got):\n%s", seed, diff)
-			}
+			testkit.Equal(t, store, want, "seed", seed, "the store differs from that of client-go")
+			testkit.Equal(t, ours, theirs, "seed", seed, "a handler hears something else than with client-go")
 		})
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -146,9 +147,7 @@ func TestMachine_Trials(t *testing.T) {
 			ready(t, m, epochZero)
 			for i, s := range steps {
 				s.do(m)
-				if diff := cmp.Diff(s.want, kinds(m.Decide(epochZero.Add(s.after)))); diff != "" {
-					t.Errorf("step %d: actions (-want +got):\n%s", i, diff)
-				}
+				testkit.Equal(t, kinds(m.Decide(epochZero.Add(s.after))), s.want, "step", i, "actions")
 				if got := m.Status(epochZero).State; got != s.to || m.Connection.Credential != s.inUse {
 					t.Errorf("step %d: got state %s with %s, want %s with %s", i, got, m.Connection.Credential, s.to, s.inUse)
 				}
@@ -177,9 +176,7 @@ func TestMachine_ReportsTrials(t *testing.T) {
 			for i, want := range c.want {
 				m.Decide(now)
 				m.applyTrial(attempt(c.of), now)
-				if diff := cmp.Diff(want, m.Status(now).NewCredential); diff != "" {
-					t.Errorf("attempt %d (-want +got):\n%s", i+1, diff)
-				}
+				testkit.Equal(t, m.Status(now).NewCredential, want, "attempt", i+1)
 				now = now.Add(time.Minute)
 			}
 		})

@@ -7,9 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -35,9 +34,7 @@ func expectSteps(t *testing.T, m *Machine, steps []step) {
 	t.Helper()
 	for i, s := range steps {
 		s.do(m, epochZero)
-		if diff := cmp.Diff(s.want, kinds(m.Decide(epochZero))); diff != "" {
-			t.Errorf("step %d: actions (-want +got):\n%s", i, diff)
-		}
+		testkit.Equal(t, kinds(m.Decide(epochZero)), s.want, "step", i, "actions")
 		if got := m.Status(epochZero).State; got != s.to {
 			t.Errorf("step %d: got state %s, want %s", i, got, s.to)
 		}

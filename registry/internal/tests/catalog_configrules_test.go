@@ -14,7 +14,6 @@ import (
 	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/internal/catalog"
 
-	"github.com/google/go-cmp/cmp"
 	"go.uber.org/fx"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -82,9 +81,7 @@ func TestCatalog_ConfigRules(t *testing.T) {
 				desired.Labels[label] = ""
 			}
 			q := all.Questions(desired)
-			if diff := cmp.Diff(want, resources(q.Rules[0].Rules)); diff != "" {
-				t.Errorf("%q: -want +got:\n%s", labels, diff)
-			}
+			testkit.Equal(t, resources(q.Rules[0].Rules), want, labels)
 			if !slices.Equal(q.Namespaces, desired.Namespaces) {
 				t.Errorf("%q: the questions are about the namespaces %v", labels, q.Namespaces)
 			}

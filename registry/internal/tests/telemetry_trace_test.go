@@ -16,7 +16,6 @@ import (
 	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 
-	"github.com/google/go-cmp/cmp"
 	"go.opentelemetry.io/otel/codes"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
@@ -120,9 +119,7 @@ func TestRequestSpans(t *testing.T) {
 		"cluster": "one", "to": "remote", "http.request.method": "PATCH", "k8s.resource": "secrets",
 		"k8s.namespace.name": "x", "http.response.status_code": "404", "error.type": "404", "status": codes.Error.String(),
 	}}
-	if diff := cmp.Diff(want, attributesOf(recorder)); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Equal(t, attributesOf(recorder), want)
 	testkit.Equal(t, sent, http.Header{"User-Agent": {""}}, "headers sent to the remote")
 }
 

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 
@@ -39,9 +38,7 @@ func TestDocs_AreFresh(t *testing.T) {
 		text := testkit.Read(t, file)
 		there[filepath.Base(file)] = text
 	}
-	if diff := cmp.Diff(there, wanted); diff != "" {
-		t.Errorf("docs/cli is out of date: go test ./cmd/hub/internal/command -run TestDocs -update\n%s", diff)
-	}
+	testkit.Equal(t, wanted, there, "docs/cli is out of date: go test ./cmd/hub/internal/command -run TestDocs -update")
 }
 
 // pages returns a page for each command, by the name of its file.

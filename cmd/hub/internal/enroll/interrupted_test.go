@@ -11,7 +11,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -127,9 +126,7 @@ func TestCommands_InterruptedAtEachRequest(t *testing.T) {
 	}
 	asBefore := func(t *testing.T) {
 		t.Helper()
-		if diff := cmp.Diff(empty, s.contents(t)); diff != "" {
-			t.Errorf("objects are left over, or missing: %s", diff)
-		}
+		testkit.Equal(t, s.contents(t), empty, "objects are left over, or missing")
 	}
 	must(t, run(t.Context(), s.register(t, &cut{}))) // and the objects that the hub creates once
 	must(t, run(t.Context(), s.deregister(t, &cut{})))

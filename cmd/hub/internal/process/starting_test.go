@@ -8,8 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -43,9 +42,7 @@ func TestStarting(t *testing.T) {
 			return remotesOf(state.StateReady, state.StateReady, state.StateFailed, state.StatePaused)
 		})}
 		must(t, s.Start(t.Context()))
-		if diff := cmp.Diff([]int{0, 0, 2, 2, 0, 0, 0, 0, 0, 0}, told); diff != "" {
-			t.Error(diff)
-		}
+		testkit.Equal(t, told, []int{0, 0, 2, 2, 0, 0, 0, 0, 0, 0})
 	})
 }
 

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -62,9 +61,7 @@ func TestDiff(t *testing.T) {
 		names["new"]: "Create", names["equal"]: "Adopt", names["fixed"]: "Rejected Invalid data",
 	}
 	testkit.Equal(t, got, want, "Diff")
-	if diff := cmp.Diff(before, s.versions()); diff != "" {
-		t.Errorf("Diff has written: -before +after\n%s", diff)
-	}
+	testkit.Equal(t, s.versions(), before, "Diff has written")
 	diffAway(t, s)
 }
 
