@@ -104,12 +104,9 @@ type Controller[T any] struct {
 	objects    []*objects
 	entities   []*entities
 	inHub      []*objects
-	reads      []func(key string) []string // of ReadsEntities
 	log        logr.Logger
 
-	running sync.WaitGroup // mu is held while one is added
-	mu      sync.Mutex
-	closed  bool // no reconcile begins any longer
+	reconciling sync.RWMutex // read-locked by each reconcile; Clean locks it for good
 }
 
 // ErrInvalidOptions means that Options cannot be used.
@@ -169,7 +166,9 @@ func Add[T any](s *Store[T], r Reconciler[T], o Options) (*Controller[T], error)
 	if err := c.watchHub(b); err != nil {
 		return nil, fmt.Errorf("add the controller %s: %w", o.Name, err)
 	}
-	c.addReads(func(s source.TypedSource[Request]) { b.WatchesRawSource(s) })
+	for _, one := range o.Reads {
+		b.WatchesRawSource(one)
+	}
 	if err := b.Complete(c); err != nil {
 		return nil, fmt.Errorf("add the controller %s: %w", o.Name, err)
 	}
@@ -197,13 +196,15 @@ func (c *Controller[T]) EnqueueKeyAfter(key string, op Operation, after time.Dur
 
 // Reconcile reconciles one key.
 func (c *Controller[T]) Reconcile(ctx context.Context, r Request) (reconcile.Result, error) {
-	if !c.begin() {
+	if !c.reconciling.TryRLock() {
 		return reconcile.Result{}, nil
 	}
-	defer c.running.Done()
+	defer c.reconciling.RUnlock()
 	switch {
-	case r.read > 0:
-		c.readChanged(r)
+	case r.read != nil:
+		for _, key := range r.read.keys(r.Key) {
+			c.queue.add(key, OperationSecondary, 0)
+		}
 		return reconcile.Result{}, nil
 	case r.observe:
 		if observer, ok := c.reconciler.(Observer[T]); ok {

@@ -3,6 +3,7 @@
 package entity
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -53,9 +54,7 @@ var (
 )
 
 func (m Marks) check() (Marks, error) {
-	if m.Prefix == "" {
-		m.Prefix = DefaultPrefix
-	}
+	m.Prefix = cmp.Or(m.Prefix, DefaultPrefix)
 	problems := validation.IsDNS1123Subdomain(m.Prefix)
 	problems = append(problems, validation.IsDNS1123Label(strings.ToLower(m.Kind))...)
 	if m.Hub == "" {

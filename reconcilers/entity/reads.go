@@ -33,31 +33,12 @@ func ReadsEntities[S any](s *Store[S], keys func(key string) []string) source.Ty
 type readEntities struct {
 	bucket *bucket.Bucket
 	keys   func(key string) []string
-	number int // in its controller, from 1
 }
 
 func (r *readEntities) Start(ctx context.Context, q workqueue.TypedRateLimitingInterface[Request]) error {
-	unsubscribe := r.bucket.Subscribe(func(c bucket.Change) { q.Add(Request{Key: c.Key, read: r.number}) })
+	unsubscribe := r.bucket.Subscribe(func(c bucket.Change) { q.Add(Request{Key: c.Key, read: r}) })
 	context.AfterFunc(ctx, unsubscribe)
 	return nil
-}
-
-func (c *Controller[T]) addReads(add func(source.TypedSource[Request])) {
-	for _, one := range c.options.Reads {
-		if r, ok := one.(*readEntities); ok {
-			own := *r // A source may be that of several controllers.
-			own.number = len(c.reads) + 1
-			c.reads = append(c.reads, own.keys)
-			one = &own
-		}
-		add(one)
-	}
-}
-
-func (c *Controller[T]) readChanged(r Request) {
-	for _, key := range c.reads[r.read-1](r.Key) {
-		c.queue.add(key, OperationSecondary, 0)
-	}
 }
 
 func requests(keys []string) []Request {

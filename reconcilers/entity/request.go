@@ -7,7 +7,7 @@ import "github.com/clusterfx/clusterfx/reconcilers/entity/bucket"
 // Request asks for the reconcile of one primary.
 type Request struct {
 	Key     string
-	read    int
+	read    *readEntities // in whose bucket Key has changed
 	observe bool
 }
 
