@@ -81,7 +81,9 @@ func (r *crudResource[O, S, C]) EnsureDeleted(ctx context.Context, obj O) error 
 func (r *crudResource[O, S, C]) ensure(
 	ctx context.Context, obj O, planning Operation, plan func(context.Context, O, S, S) (*Patch[C], error),
 ) error {
-	ctx = inFlow(ctx)
+	if _, ok := ctx.Value(flowKey{}).(*Flow); !ok {
+		ctx, _ = WithFlow(ctx)
+	}
 	var current, desired S
 	var patch *Patch[C]
 	err := r.steps(ctx, obj,
@@ -141,12 +143,4 @@ func (r *crudResource[O, S, C]) changes(obj O, patch *Patch[C]) []step {
 		add(OperationApplyUpdateChange, patch.update, r.ops.ApplyUpdateChange)
 	}
 	return steps
-}
-
-func inFlow(ctx context.Context) context.Context {
-	if _, ok := ctx.Value(flowKey{}).(*Flow); ok {
-		return ctx
-	}
-	ctx, _ = WithFlow(ctx)
-	return ctx
 }

@@ -3,6 +3,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,25 +44,20 @@ type measures struct {
 
 func newMeasures(reg prometheus.Registerer) (m measures, err error) {
 	labels := []string{"service", "resource", "operation"}
-	m.calls, err = register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
+	var errs [3]error
+	m.calls, errs[0] = register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "clusterfx_pipeline_operations_total",
 		Help: "Operations of resources that were begun.",
 	}, labels))
-	if err != nil {
-		return measures{}, err
-	}
-	m.failures, err = register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
+	m.failures, errs[1] = register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "clusterfx_pipeline_operation_errors_total",
 		Help: "Operations of resources that returned an error or panicked.",
 	}, labels))
-	if err != nil {
-		return measures{}, err
-	}
-	m.duration, err = register(reg, prometheus.NewHistogramVec(prometheus.HistogramOpts{
+	m.duration, errs[2] = register(reg, prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "clusterfx_pipeline_operation_duration_seconds",
 		Help: "How long operations of resources took.",
 	}, labels))
-	return m, err
+	return m, cmp.Or(errs[:]...)
 }
 
 func register[T prometheus.Collector](reg prometheus.Registerer, collector T) (T, error) {

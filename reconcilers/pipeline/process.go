@@ -6,8 +6,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 // ProcessUpdate calls EnsureCreated of each resource in order, until one fails (its error is wrapped) or cancels the
@@ -41,7 +41,7 @@ func walk[O client.Object](
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("resource %s: not started: %w", p.at, err)
 		}
-		one, flow := p.next(withName(ctx, p.at))
+		one, flow := p.next(log.IntoContext(ctx, log.FromContext(ctx).WithValues("resource", p.at)))
 		if err := ensure(resource, one, obj); err != nil {
 			return fmt.Errorf("resource %s: %w", p.at, err)
 		}
@@ -50,12 +50,4 @@ func walk[O client.Object](
 		}
 	}
 	return nil
-}
-
-func withName(ctx context.Context, resource string) context.Context {
-	log, err := logr.FromContext(ctx)
-	if err != nil {
-		return ctx // There is no logger.
-	}
-	return logr.NewContext(ctx, log.WithValues("resource", resource))
 }

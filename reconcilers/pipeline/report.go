@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -40,9 +41,8 @@ func (r *Reconciler[O]) report(ctx context.Context, s subject[O], v verdict) err
 		r.tell(s, v)
 		return nil
 	}
-	has := r.options.Conditions(s.obj)
-	wanted := r.conditions(s, v, has)
-	if r.areReported(wanted, has) {
+	wanted, differ := r.conditions(s, v)
+	if !differ {
 		return nil
 	}
 	if err := r.writeStatus(ctx, s, wanted); err != nil {
@@ -67,35 +67,26 @@ func (r *Reconciler[O]) tell(s subject[O], v verdict) {
 	}
 }
 
-func (r *Reconciler[O]) conditions(s subject[O], v verdict, has []metav1.Condition) []metav1.Condition {
-	ready := metav1.Condition{
-		Type: r.options.ConditionPrefix + conditionReady, Status: v.ready,
-		Reason: v.reason, Message: object.Shortened(v.message, maxMessage),
-		ObservedGeneration: s.generation, LastTransitionTime: metav1.Now(),
-	}
-	wanted := []metav1.Condition{ready}
-	if v.also != "" {
-		also := ready
-		also.Type, also.Status = r.options.ConditionPrefix+v.also, metav1.ConditionTrue
-		wanted = append(wanted, also)
-	}
-	for i := range wanted {
-		if old := meta.FindStatusCondition(has, wanted[i].Type); old != nil && old.Status == wanted[i].Status {
-			wanted[i].LastTransitionTime = old.LastTransitionTime
-		}
-	}
-	return wanted
-}
-
-func (r *Reconciler[O]) areReported(wanted, has []metav1.Condition) bool {
+// conditions returns those of the pipeline, and whether the object has others.
+func (r *Reconciler[O]) conditions(s subject[O], v verdict) (wanted []metav1.Condition, differ bool) {
+	all := slices.Clone(r.options.Conditions(s.obj))
 	for _, kind := range []string{conditionReady, conditionReconciling, conditionStalled} {
-		kind = r.options.ConditionPrefix + kind
-		want, found := meta.FindStatusCondition(wanted, kind), meta.FindStatusCondition(has, kind)
-		if (want == nil) != (found == nil) || want != nil && *want != *found {
-			return false
+		c := metav1.Condition{
+			Type: r.options.ConditionPrefix + kind, Status: metav1.ConditionTrue,
+			Reason: v.reason, Message: object.Shortened(v.message, maxMessage), ObservedGeneration: s.generation,
 		}
+		switch kind {
+		case conditionReady:
+			c.Status = v.ready
+		case v.also:
+		default:
+			differ = meta.RemoveStatusCondition(&all, c.Type) || differ
+			continue
+		}
+		differ = meta.SetStatusCondition(&all, c) || differ
+		wanted = append(wanted, *meta.FindStatusCondition(all, c.Type))
 	}
-	return true
+	return wanted, differ
 }
 
 // writeStatus carries the resourceVersion, so it changes the object that the pass has read.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -84,13 +85,7 @@ func (r *Router[O]) Route(obj O) (*Set[O], error) {
 }
 
 func (s *Set[O]) handles(obj O) bool {
-	has := obj.GetLabels()
-	for key, value := range s.Labels {
-		if theirs, ok := has[key]; !ok || theirs != value {
-			return false
-		}
-	}
-	return s.Handles == nil || s.Handles(obj)
+	return labels.SelectorFromSet(s.Labels).Matches(labels.Set(obj.GetLabels())) && (s.Handles == nil || s.Handles(obj))
 }
 
 func (s *Set[O]) check() error {
@@ -121,12 +116,7 @@ func (s *Set[O]) overlaps(other *Set[O]) bool {
 	if s.Handles != nil || other.Handles != nil {
 		return false // Functions cannot be compared.
 	}
-	for key, value := range s.Labels {
-		if theirs, ok := other.Labels[key]; ok && theirs != value {
-			return false
-		}
-	}
-	return true
+	return !labels.Conflicts(s.Labels, other.Labels)
 }
 
 // init checks that the returned context belongs to the same pass.
