@@ -20,10 +20,6 @@ type entry struct {
 	condition metav1.Condition // no type: there is no condition yet
 }
 
-func (e *entry) isRun(holder string, a Attempt, run int64) bool {
-	return e.lock.Holder == holder && e.lock.AttemptID == a.ID && e.lock.Runs == run
-}
-
 func (e *entry) differs(other entry) bool {
 	return e.lock.AttemptID != other.lock.AttemptID || e.lock.Runs != other.lock.Runs ||
 		e.lock.Settled != other.lock.Settled ||

@@ -107,15 +107,6 @@ func (c *Controller[O]) dropFinalizer(ctx context.Context, finalizer string) err
 	return nil
 }
 
-func (c *Controller[O]) removeLater(ctx context.Context, finalizers []string) error {
-	for _, f := range finalizers {
-		if err := c.RemoveFinalizer(ctx, f); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // changeFinalizers patches the finalizers only, and only of the known UID. After a conflict it starts again from the
 // current ones.
 func (c *Controller[O]) changeFinalizers(ctx context.Context, f func([]string) []string) error {

@@ -46,7 +46,9 @@ type run struct {
 	since   time.Time // just before the last request that extended the lock
 }
 
-func (r *run) owns(e entry) bool { return e.isRun(r.holder, r.attempt, r.number) }
+func (r *run) owns(e entry) bool {
+	return e.lock.Holder == r.holder && e.lock.AttemptID == r.attempt.ID && e.lock.Runs == r.number
+}
 
 // Guard runs a task while it holds the lock of the condition, writes the outcome, and blocks until the task has
 // returned. One process at a time is in a Guard for an object and condition type.
@@ -139,7 +141,12 @@ func (c *Controller[O]) settle(ctx context.Context, r *run, o Outcome, result er
 	if result != nil {
 		return result
 	}
-	return c.removeLater(ctx, finalizers)
+	for _, f := range finalizers {
+		if err := c.RemoveFinalizer(ctx, f); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // conclude changes the entry to the result. A Terminal error refuses this run only: with an earlier run of unknown
