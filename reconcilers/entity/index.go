@@ -100,15 +100,11 @@ type objects struct {
 	empty  client.Object
 	kind   schema.GroupVersionKind
 	marks  Marks
-	reader reader
+	reader client.Reader
 	left   leftovers
 }
 
-type reader interface {
-	Get(ctx context.Context, key client.ObjectKey, obj client.Object, o ...client.GetOption) error
-}
-
-func newObjects(empty client.Object, kind schema.GroupVersionKind, m Marks, r reader) *objects {
+func newObjects(empty client.Object, kind schema.GroupVersionKind, m Marks, r client.Reader) *objects {
 	return &objects{index: newIndex[types.NamespacedName](), empty: empty, kind: kind, marks: m, reader: r, left: newLeftovers()}
 }
 
