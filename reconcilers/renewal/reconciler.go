@@ -48,16 +48,10 @@ type reconciler struct {
 func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	metadata := hubcontroller.SecretMetadata()
 	err := r.cache.Get(ctx, request.NamespacedName, metadata)
-	if err == nil && !isRenewed(metadata) {
-		return ctrl.Result{}, nil
-	}
-	if err == nil && r.isElsewhere(request.Name) {
+	if err == nil && (!isRenewed(metadata) || r.isElsewhere(request.Name)) {
 		return ctrl.Result{}, nil // The event of a remote that is Ready here triggers a reconcile.
 	}
-	if err != nil {
-		return r.reconcile(ctx, request.NamespacedName, err)
-	}
-	result, err := r.reconcile(ctx, request.NamespacedName, nil)
+	result, err := r.reconcile(ctx, request.NamespacedName, err)
 	if metadata.Annotations[hubv1.AnnotationRehearsal] == "" {
 		return result, err
 	}

@@ -14,12 +14,12 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/hubcontroller"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/eventseries"
 	"github.com/clusterfx/clusterfx/registry/liveness"
@@ -49,20 +49,14 @@ func Setup(p Params) error {
 		events:    eventseries.ByNote(p.Manager.GetEventRecorder(FieldManager), p.Manager.GetScheme()),
 		namespace: cmp.Or(p.Settings.Namespace, hubv1.DefaultNamespace),
 	}
-	yes := true
+	options := hubcontroller.Options(atOnce, liveness.Queue[ctrl.Request](p.Monitor, liveness.Subject{Controller: "renewal"}))
+	options.RateLimiter = workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](retryBase, retryMax)
 	err := ctrl.NewControllerManagedBy(p.Manager).
 		Named("renewal").
 		For(&corev1.Secret{}, builder.OnlyMetadata, builder.WithPredicates(predicate.NewPredicateFuncs(isRenewed))).
 		Watches(&hubv1.Cluster{}, r.clusterChanged()).
 		WatchesRawSource(registry.Source(p.Registry, r.secretOf)).
-		WithOptions(controller.Options{
-			MaxConcurrentReconciles: atOnce,
-			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](retryBase, retryMax),
-			NewQueue:                liveness.Queue[ctrl.Request](p.Monitor, liveness.Subject{Controller: "renewal"}),
-			ReconciliationTimeout:   liveness.ReconcileTimeout,
-			// A hub that lost its lease builds its App again in the same process, where a name is never released.
-			SkipNameValidation: &yes,
-		}).
+		WithOptions(options).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("set up the renewal controller: %w", err)

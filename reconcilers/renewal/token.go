@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"strings"
 	"time"
 
@@ -25,6 +26,8 @@ const maxToken = 16 << 10
 
 // skew is the tolerated difference of clocks. A token issued further in the future shows that the remote's is wrong.
 const skew = time.Minute
+
+var jwt = regexp.MustCompile(`^[\w-]+\.[\w-]+\.[\w-]+$`)
 
 var errNoLife = errors.New("the token does not state when it was issued and when it expires, as tokens of the TokenRequest API do")
 
@@ -75,7 +78,7 @@ func (p plan) judge(token string, granted time.Duration, now time.Time) (life, e
 	if len(token) > maxToken {
 		return life{}, refuse("it is larger than %d KiB", maxToken>>10)
 	}
-	if !isJWT(token) {
+	if !jwt.MatchString(token) {
 		return life{}, refuse("it is not a JWT: three parts of letters, digits, - and _ with dots between them")
 	}
 	l, err := lifeOf([]byte(token))
@@ -95,22 +98,4 @@ func (p plan) judge(token string, granted time.Duration, now time.Time) (life, e
 			"the lifetime of tokens (--service-account-max-token-expiration)", lives, p.lifetime)
 	}
 	return l, nil
-}
-
-func isJWT(token string) bool {
-	parts := strings.Split(token, ".")
-	if len(parts) != 3 {
-		return false
-	}
-	for _, part := range parts {
-		if part == "" || strings.IndexFunc(part, isNotBase64) >= 0 {
-			return false
-		}
-	}
-	return true
-}
-
-func isNotBase64(r rune) bool {
-	isLetter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
-	return !isLetter && (r < '0' || r > '9') && r != '-' && r != '_'
 }
