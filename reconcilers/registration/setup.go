@@ -33,15 +33,8 @@ func Setup(p Params) error {
 		events:   hubcontroller.NewRecorder(p.Manager),
 		settings: p.Settings.withDefaults(),
 	}
-	if err := m.addTo(p); err != nil {
-		return fmt.Errorf("set up the registration controller: %w", err)
-	}
-	return nil
-}
-
-func (m *reconciler) addTo(p Params) error {
 	mgr := p.Manager
-	return builder.TypedControllerManagedBy[registration](mgr).
+	err := builder.TypedControllerManagedBy[registration](mgr).
 		Named("registration").
 		WatchesMetadata(&corev1.Secret{}, handler.TypedEnqueueRequestsFromMapFunc(registrationsOfSecret)).
 		Watches(&hubv1.Cluster{}, handler.TypedEnqueueRequestsFromMapFunc(m.registrationsOfCluster),
@@ -58,4 +51,8 @@ func (m *reconciler) addTo(p Params) error {
 			return hubcontroller.Logger(mgr, "registration").WithValues("cluster", r.Cluster, "secret", r.Secret)
 		}).
 		Complete(m)
+	if err != nil {
+		return fmt.Errorf("set up the registration controller: %w", err)
+	}
+	return nil
 }
