@@ -6,6 +6,7 @@ import (
 	"context"
 
 	utilcache "k8s.io/apimachinery/pkg/util/cache"
+	"k8s.io/apimachinery/pkg/util/sets"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -96,12 +97,12 @@ func (i *informer) dispatch(e event) {
 			}
 		}
 		for o := range ix.users[was] {
-			if !o.has(is) {
+			if !o.keys.Has(is) {
 				o.note(e, true, false)
 			}
 		}
 		for o := range ix.users[is] {
-			o.note(e, o.has(was), true)
+			o.note(e, o.keys.Has(was), true)
 		}
 	}
 }
@@ -128,13 +129,12 @@ func (i *informer) subscribe(s *Source, route Route, keys []string) *Objects {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	o := &Objects{
-		source: s, informer: i, index: i.indexOf(route), keys: map[string]struct{}{}, listeners: map[*listener]struct{}{},
+		source: s, informer: i, index: i.indexOf(route), keys: sets.New(keys...), listeners: map[*listener]struct{}{},
 		graves: utilcache.NewLRUExpireCache(maxGraves),
 	}
 	o.ctx, o.cancel = context.WithCancel(s.binding.Context)
 	i.users[o] = struct{}{}
 	for _, key := range keys {
-		o.keys[key] = struct{}{}
 		put(o.index.users, key, o)
 	}
 	return o

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilcache "k8s.io/apimachinery/pkg/util/cache"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -25,8 +26,8 @@ type Objects struct {
 	source   *Source
 	informer *informer
 	index    *index
-	keys     map[string]struct{} // never changes
-	ctx      context.Context     //nolint:containedctx // The life of the Objects, within that of the app.
+	keys     sets.Set[string] // never changes
+	ctx      context.Context  //nolint:containedctx // The life of the Objects, within that of the app.
 	cancel   context.CancelFunc
 	unlisted func()                    // takes them from the sources of the app
 	watches  int                       // of the lock of the source; those of the life of the app are never taken back
@@ -122,7 +123,7 @@ func (o *Objects) ended() error { return context.Cause(o.ctx) }
 // find may return nil. It needs the lock of the informer.
 func (o *Objects) find(key client.ObjectKey) client.Object {
 	obj := o.informer.objects[key]
-	if !o.has(o.index.route.keyOf(obj)) {
+	if !o.keys.Has(o.index.route.keyOf(obj)) {
 		return nil
 	}
 	return obj
@@ -139,11 +140,6 @@ func (o *Objects) own() iter.Seq[client.ObjectKey] {
 			}
 		}
 	}
-}
-
-func (o *Objects) has(key string) bool {
-	_, has := o.keys[key]
-	return has
 }
 
 // copyOf returns a copy of an object that says its kind.
