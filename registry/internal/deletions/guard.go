@@ -27,14 +27,10 @@ import (
 
 // LimitsFor returns the limits of a module for a kind.
 func LimitsFor(resource schema.GroupResource, of deletes.Limits) ledger.Limits {
-	limits := ledger.LimitsFor(resource)
-	if of.PerTarget > 0 {
-		limits.PerTarget = of.PerTarget
+	usual := ledger.LimitsFor(resource)
+	return ledger.Limits{
+		PerTarget: cmp.Or(max(of.PerTarget, 0), usual.PerTarget), PerFleet: cmp.Or(max(of.PerFleet, 0), usual.PerFleet),
 	}
-	if of.PerFleet > 0 {
-		limits.PerFleet = of.PerFleet
-	}
-	return limits
 }
 
 // Store keeps the Holds: an entry with all Holds of a target, under the UID of its Cluster, and one of each process with

@@ -42,11 +42,12 @@ func (g *Guard) allow(ctx context.Context, value string, may func(ledger.Held) b
 		bad = fmt.Errorf("read the annotation %s: %w", AllowAnnotation, bad)
 	}
 	var problems []error
-	for _, id := range slices.Sorted(maps.Keys(allowances)) {
-		if h, inForce := g.ledger.Hold(id); !inForce || !may(h) {
+	for _, h := range g.ledger.Holds() {
+		objects, isNamed := allowances[h.ID]
+		if !isNamed || !may(h) {
 			continue
 		}
-		if h := g.ledger.Allow(id, allowances[id]); h != nil {
+		if h := g.ledger.Allow(h.ID, objects); h != nil {
 			problems = append(problems, g.store(ctx, h))
 			g.show(h.Target())
 		}

@@ -318,20 +318,15 @@ func (l *Ledger) Expire(now time.Time) (ended []Held) {
 
 // Forget ends and returns the Holds in a target, or, with the empty name, of the hub and the fleet. Their deletes still count.
 func (l *Ledger) Forget(target state.ClusterName) (ended []Held) {
-	return l.Drop(func(h *Held) bool { return h.IsOfTarget() == (target != "") && (target == "" || h.Target() == target) })
-}
-
-// Drop removes and returns the Holds that a function selects, which must not use the Ledger. Their deletes still count.
-func (l *Ledger) Drop(which func(*Held) bool) (dropped []Held) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, h := range l.holds {
-		if which(&h.Held) {
-			dropped = append(dropped, h.Held)
+		if h.IsOfTarget() == (target != "") && (target == "" || h.Target() == target) {
+			ended = append(ended, h.Held)
 			l.remove(h)
 		}
 	}
-	return dropped
+	return ended
 }
 
 // HasInPlaceOf reports whether a Hold of the same module and resource is in force in the same target, or in the fleet.
@@ -339,17 +334,6 @@ func (l *Ledger) HasInPlaceOf(h *Held) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.forces[forceOf(h)] != nil
-}
-
-// Hold returns the hold with an id, if it is in force.
-func (l *Ledger) Hold(id string) (Held, bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	h, ok := l.holds[id]
-	if !ok {
-		return Held{}, false
-	}
-	return h.Held, true
 }
 
 // Holds returns the Holds in force, sorted by id.
