@@ -73,9 +73,7 @@ func (p *part) override(with state.ModuleStatus) {
 
 // changed computes the state, and logs a change. It follows every event that may change the state.
 func (p *part) changed() {
-	p.mu.Lock()
-	life := p.life
-	p.mu.Unlock()
+	life := p.current()
 	found := state.ModuleStatus{State: state.ModuleStarting, Reason: state.ReasonStarting}
 	if life != nil {
 		found = life.stateOfModule()
@@ -218,19 +216,6 @@ func (p *part) rest(ctx context.Context, delay time.Duration) bool {
 		p.setState(state.ModuleFailed, state.ReasonModuleFailed, fmt.Sprintf("%d earlier lives of the hub part have not ended, "+
 			"so it is not started again before one of them does: restart the hub", zombies))
 		delay = machine.RetryBase
-	}
-}
-
-func (p *part) publish(l *Run) {
-	p.mu.Lock()
-	p.over = state.ModuleStatus{}
-	p.mu.Unlock()
-	l.hooks.Ready()
-}
-
-func (p *part) unpublish(l *Run) {
-	if l.ready {
-		l.hooks.Ended()
 	}
 }
 

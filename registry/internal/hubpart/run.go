@@ -147,8 +147,8 @@ func (l *Run) runUntil(ctx context.Context) error {
 	}
 	l.ready = true
 	l.part.supervisor.running.Go(l.watchRights)
-	l.part.publish(l)
-	l.part.changed()
+	l.hooks.Ready()
+	l.part.override(state.ModuleStatus{})
 	return l.AwaitFailure(l.halted)
 }
 

@@ -35,7 +35,7 @@ type Supervisor struct {
 	running   sync.WaitGroup
 	elected   chan struct{} // closed when this hub leads
 
-	mu      sync.Mutex      // protects the fields
+	end     sync.Once       // sets closing
 	closing context.Context //nolint:containedctx // In which the hooks run at the end.
 	closed  chan struct{}   // closed when closing is set
 }
@@ -107,25 +107,20 @@ const prepareWithin = 5 * time.Second
 // prepare builds the first life of every part, each in its goroutine, and returns when that is done or takes too long.
 func (s *Supervisor) prepare() {
 	s.prepared.Do(func() {
-		patience := time.NewTimer(prepareWithin)
-		defer patience.Stop()
-		late := false
+		late := make(chan struct{})
+		defer time.AfterFunc(prepareWithin, func() { close(late) }).Stop()
 		for _, p := range s.all {
 			p.next().start()
 		}
 		for _, p := range s.all {
 			life := p.current()
-			if !late {
-				select {
-				case <-life.Building.Done:
-				case <-patience.C:
-					late = true
-				}
+			select {
+			case <-life.Building.Done:
+			case <-late:
 			}
-			if !isDone(life.Building.Done) {
-				continue
+			if isDone(life.Building.Done) {
+				s.adopt(p, life)
 			}
-			s.adopt(p, life)
 		}
 	})
 }
@@ -195,8 +190,6 @@ func (s *Supervisor) timeOfHooks(hub context.Context) (context.Context, context.
 		return context.WithTimeout(context.WithoutCancel(hub), s.Host.Limits.StopTimeout/2)
 	}
 	<-s.closed
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	return context.WithCancel(s.closing)
 }
 
@@ -208,12 +201,10 @@ func (s *Supervisor) OnStop(ctx context.Context) error {
 		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)*3/4)
 		defer cancel()
 	}
-	s.mu.Lock()
-	if s.closing == nil {
+	s.end.Do(func() {
 		s.closing = ctx
 		close(s.closed)
-	}
-	s.mu.Unlock()
+	})
 	for _, p := range s.all { // lives that were built and never ran
 		if life := p.current(); life != nil && !life.begun.Load() {
 			life.Stop(app.ErrStopped)

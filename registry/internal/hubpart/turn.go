@@ -87,7 +87,9 @@ func (p *part) runLives(t turn, life *Run) *sync.WaitGroup {
 		lives.Go(func() { <-done })
 		began := time.Now()
 		err := life.run(t)
-		p.unpublish(life)
+		if life.ready {
+			life.hooks.Ended()
+		}
 		if t.hub.Err() != nil {
 			return lives
 		}
