@@ -26,7 +26,6 @@ type Connection struct {
 	shared  Options
 	cluster string // the name of the remote
 	rank    startqueue.Rank
-	redact  func(string) string
 
 	rounds     rounds                 // the probes
 	credential atomic.Pointer[string] // fingerprint
@@ -79,7 +78,7 @@ func New(ctx context.Context, o Options, t Target) *Connection {
 	}
 	c := &Connection{
 		shared: o, cluster: t.Cluster, Transport: t.Transport, Endpoint: t.Endpoint.Fingerprint(), Server: t.Endpoint.Server,
-		rank: t.Rank, redact: o.Redact, beside: t.Beside,
+		rank: t.Rank, beside: t.Beside,
 	}
 	c.rounds.pace, c.rounds.probe, c.rounds.heard = t.Pace, c.probe, kubeconfig.LastRead
 	c.credential.Store(&t.Credential)

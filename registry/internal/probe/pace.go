@@ -41,7 +41,7 @@ func (s *schedule) due(p Pace, urgent bool, heard time.Time) time.Time {
 	case s.again:
 		return s.last
 	case !s.ok:
-		return later(s.last, s.began.Add(retryProbeEvery))
+		return s.last.Add(max(s.began.Add(retryProbeEvery).Sub(s.last), 0))
 	case urgent:
 		return s.last.Add(retryProbeEvery)
 	case s.doubted:
@@ -49,7 +49,7 @@ func (s *schedule) due(p Pace, urgent bool, heard time.Time) time.Time {
 	}
 	quiet := max(period, spread(min(quietPeriods*p.Period, maxQuiet), 0.85, s.spread))
 	rest := max(period, spread(min(restPeriods*p.Period, maxRest), 0.8, s.spread))
-	return aligned(earlier(later(heard, s.last).Add(quiet), s.last.Add(rest)), min(p.Period/stepParts, maxStep))
+	return aligned(s.last.Add(min(max(heard.Sub(s.last), 0)+quiet, rest)), min(p.Period/stepParts, maxStep))
 }
 
 // Probes of healthy remotes begin at common moments, multiples of a fifth of the period or of maxStep: what happens at
@@ -71,18 +71,4 @@ func aligned(at time.Time, step time.Duration) time.Time {
 // spread returns a duration between least and a tenth more than least, as parts of d.
 func spread(d time.Duration, least, where float64) time.Duration {
 	return time.Duration(float64(d) * (least + where/10))
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
 }

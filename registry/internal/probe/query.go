@@ -111,7 +111,7 @@ func (c *Connection) readVersion(ctx context.Context) (string, error) {
 	if err := c.get(ctx, "version", &v); err != nil {
 		return "", err
 	}
-	if !isShort(v.GitVersion) || c.redact(v.GitVersion) != v.GitVersion {
+	if !isShort(v.GitVersion) || c.shared.Redact(v.GitVersion) != v.GitVersion {
 		return "", kubeconfig.ErrNotKubernetes
 	}
 	return v.GitVersion, nil
@@ -129,7 +129,7 @@ func (c *Connection) readIdentity(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if !isShort(ns.Metadata.UID) || c.redact(ns.Metadata.UID) != ns.Metadata.UID {
+	if !isShort(ns.Metadata.UID) || c.shared.Redact(ns.Metadata.UID) != ns.Metadata.UID {
 		return "", kubeconfig.ErrNotKubernetes
 	}
 	return ns.Metadata.UID, nil
