@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
@@ -38,7 +39,8 @@ type Run struct {
 
 func newLife(p *part) *Run {
 	host, number := *p.supervisor.Host, p.supervisor.NextEpoch()
-	host.Scheme = copyScheme(host.Scheme)
+	host.Scheme = runtime.NewScheme() // It may get kinds while that of the hub is read.
+	addKinds(host.Scheme, p.supervisor.Host.Scheme)
 	l := &Run{part: p, quiet: make(chan struct{}), denied: make(chan struct{}, 1)}
 	l.Life = app.New(&host, app.Options{
 		Number: number, Log: p.log.WithValues("epoch", number), ModuleNames: []string{p.module.Name},

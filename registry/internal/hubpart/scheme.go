@@ -10,15 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// copyScheme's result may get kinds while the other scheme is read. It lacks defaults and conversions, which no client
-// uses.
-func copyScheme(from *runtime.Scheme) *runtime.Scheme {
-	to := runtime.NewScheme()
-	addKinds(to, from)
-	return to
-}
-
-// addKinds panics if the scheme has a kind with another type.
+// addKinds adds no defaults and conversions, which no client uses. It panics if the scheme has a kind with another type.
 func addKinds(to, from *runtime.Scheme) {
 	if from == nil {
 		return
