@@ -10,3 +10,8 @@ func (h *Hub) SetPatience(d time.Duration) {
 	h.site.options.patience = d
 	h.tb.Cleanup(func() { h.site.options.patience = before })
 }
+
+// LeakPatience is for a hub that the test expects to leave goroutines behind.
+func LeakPatience(d time.Duration) Option {
+	return func(o *options) { o.leakPatience = d }
+}

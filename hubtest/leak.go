@@ -27,19 +27,12 @@ const (
 	signalLoop = "os/signal.loop"
 )
 
-const (
-	leakTimeout = 5 * time.Second // for goroutines to end after their hub
-	leakPeriod  = 20 * time.Millisecond
-)
-
-func findLeaks(id string) []string {
-	ticker := time.NewTicker(leakPeriod)
-	defer ticker.Stop()
-	var left []string
-	for deadline := time.Now().Add(leakTimeout); time.Now().Before(deadline); <-ticker.C {
-		if left = stacks(labelOf(id)); len(left) == 0 {
-			return nil
-		}
+// findLeaks pauses for twice as long after each look, which stops the process. Goroutines end late on a busy machine.
+func findLeaks(id string, patience time.Duration) []string {
+	left := stacks(labelOf(id))
+	for pause := 20 * time.Millisecond; len(left) > 0 && pause < patience; pause *= 2 {
+		<-time.After(pause)
+		left = stacks(labelOf(id))
 	}
 	return left
 }

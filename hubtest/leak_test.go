@@ -42,7 +42,7 @@ func TestLeaks(t *testing.T) {
 	f := &forgetter{release: make(chan struct{})}
 	defer close(f.release)
 	said := fails(t, func(tb *failing) {
-		hubtest.New(tb, hubtest.Remotes("same"), hubtest.Modules(f.module()))
+		hubtest.New(tb, hubtest.Remotes("same"), hubtest.Modules(f.module()), hubtest.LeakPatience(short))
 	})
 	for _, want := range []string{"the hub has ended, but these goroutines are still running", "waitInHub", "waitInApp"} {
 		testkit.Has(t, said, want, "failure")

@@ -37,6 +37,7 @@ type options struct {
 	hub                 []func(*app.Options)
 	rules               []rbacv1.PolicyRule
 	patience            time.Duration
+	leakPatience        time.Duration // for goroutines to end after their hub
 	declaredHubRights   bool
 	tunnels             bool
 	verbose             bool
@@ -46,7 +47,7 @@ type options struct {
 const defaultPatience = 2 * time.Minute
 
 func newOptions(opts []Option) options {
-	o := options{tunnels: os.Getenv("HUBTEST_VIA") == string(hubv1.ViaTunnel)} // make test-tunnel
+	o := options{leakPatience: time.Minute, tunnels: os.Getenv("HUBTEST_VIA") == string(hubv1.ViaTunnel)} // make test-tunnel
 	for _, opt := range opts {
 		opt(&o)
 	}

@@ -105,7 +105,7 @@ func (s *site) end() {
 	for _, w := range ways {
 		w.close()
 	}
-	if left := findLeaks(s.process.id); len(left) > 0 {
+	if left := findLeaks(s.process.id, s.options.leakPatience); len(left) > 0 {
 		s.tb.Errorf("hubtest: the hub has ended, but these goroutines are still running:\n%s", strings.Join(left, "\n\n"))
 	}
 	var cleaning sync.WaitGroup

@@ -106,7 +106,9 @@ type Controller[T any] struct {
 	inHub      []*objects
 	log        logr.Logger
 
-	reconciling sync.RWMutex // read-locked by each reconcile; Clean locks it for good
+	running sync.WaitGroup // mu is held while one is added
+	mu      sync.Mutex
+	closed  bool // no reconcile begins any longer
 }
 
 // ErrInvalidOptions means that Options cannot be used.
@@ -196,10 +198,10 @@ func (c *Controller[T]) EnqueueKeyAfter(key string, op Operation, after time.Dur
 
 // Reconcile reconciles one key.
 func (c *Controller[T]) Reconcile(ctx context.Context, r Request) (reconcile.Result, error) {
-	if !c.reconciling.TryRLock() {
+	if !c.begin() {
 		return reconcile.Result{}, nil
 	}
-	defer c.reconciling.RUnlock()
+	defer c.running.Done()
 	switch {
 	case r.read != nil:
 		for _, key := range r.read.keys(r.Key) {

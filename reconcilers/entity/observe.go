@@ -64,9 +64,22 @@ func (c *Controller[T]) observeOne(ctx context.Context, o Observer[T], key strin
 	}
 }
 
+func (c *Controller[T]) begin() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return false
+	}
+	c.running.Add(1)
+	return true
+}
+
 func (c *Controller[T]) clean(ctx context.Context, cleaner Cleaner) error {
 	<-ctx.Done()
-	c.reconciling.Lock() // It waits for reconciles, and no other begins.
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.running.Wait()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.options.CleanWithin)
 	defer cancel()
 	return cleaner.Clean(ctx)
