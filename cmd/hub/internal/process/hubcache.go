@@ -4,7 +4,6 @@ package process
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -43,15 +42,11 @@ func (c *hubCache) WaitForCacheSync(ctx context.Context) bool {
 	return await(waiting, c.Cache.WaitForCacheSync) || c.life.Err() != nil
 }
 
-// GetInformer is that of controller-runtime. A timeout of the API server, which is asked for the kind first, is the caller's.
-func (c *hubCache) GetInformer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
-	inner, err := c.Cache.GetInformer(ctx, obj, append(slices.Clone(opts), cache.BlockUntilSynced(false))...)
-	if err != nil {
-		return nil, err
-	}
+// GetInformer is that of controller-runtime. A timeout before a look is over is the API server's, which is asked for the kind first.
+func (c *hubCache) GetInformer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (inner cache.Informer, err error) {
 	await(ctx, func(ctx context.Context) bool {
 		inner, err = c.Cache.GetInformer(ctx, obj, opts...)
-		return !apierrors.IsTimeout(err)
+		return !apierrors.IsTimeout(err) || ctx.Err() == nil
 	})
 	if err != nil {
 		return nil, err
