@@ -22,8 +22,8 @@ const (
 	readyPeriod = 40 * time.Millisecond
 )
 
-// obeyTimeout is for signals that cannot be refused: to be killed, or frozen.
-const obeyTimeout = 30 * time.Second
+// obeyTimeout is for signals that cannot be refused: to be killed, or frozen. A machine without memory or processors takes its time.
+const obeyTimeout = 2 * time.Minute
 
 const tailLines = 15
 
