@@ -114,7 +114,7 @@ func (e *entry) allow(generation int64) bool {
 }
 
 func (e *entry) run() {
-	if e.places != nil { // A request that nobody takes yet would keep the first pass from its end.
+	if e.places != nil { // Not before: the first pass waits for each request, and a table drops those of an entry that does not run.
 		e.places.set(e, &member{Watched: syncer.Watched{Observe: inNamespace}, concerns: func(*metav1.ObjectMeta) bool { return true }})
 	}
 	waits := time.AfterFunc(e.engine.shared.periods.settled, e.changed) // What still waits then is a problem.

@@ -15,7 +15,7 @@ import (
 	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
-// A connection has the labels of the goroutine that opens it, and is none of an app that goes on: net/http has those to remotes, and
+// A connection has the labels of the goroutine that opens it, and outlives its app: net/http has those to remotes, and
 // client-go those to the hub.
 func TestGoroutines_Connections(t *testing.T) {
 	t.Parallel()

@@ -16,7 +16,7 @@ import (
 	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
-// A watch that cannot reach the API server is tried again until it can, or is not wanted any more; other requests fail at once. The log
+// A watch that cannot reach the API server is tried again until it succeeds or its caller ends; other requests fail at once. The log
 // says once that the API server is away, and once that it is back.
 func TestWatchRetry(t *testing.T) {
 	t.Parallel()
