@@ -4,10 +4,8 @@ package objectsync
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,8 +23,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/hubobjects"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
-
-const patchAgain = 5 * time.Minute
 
 type object = *unstructured.Unstructured
 
@@ -60,20 +56,22 @@ func (e *entry) open(ctx context.Context) (err error) {
 		return err
 	}
 	selector := e.Selector(e.engine.cluster, e.labelsOf)
-	one := &syncer.Copy[object]{Called: "copies", Status: e.ReturnsStatus(), Mutate: e.mutate, Adopt: e.adopts}
+	one, how := e.Copies(placeOf(p), p.Labels)
+	if patch := one.Mutate; e.From == hubv1.SyncFromRemote {
+		one.Mutate = func(ctx context.Context, up, copied object) error {
+			if err := e.withinLimit(ctx, up, client.ObjectKeyFromObject(copied)); err != nil {
+				return err
+			}
+			return patch(ctx, up, copied)
+		}
+	}
 	var copies syncer.Syncer[object] = one
 	if e.CreatesNamespace() {
 		copies = makesNamespace{one}
 	}
-	e.opened, err = syncer.Open(e.pair, copies, e.Translator(placeOf(p)), syncer.Options[object]{
-		Kind: e.GVK(), Exclude: e.Exclude, Observe: e.Mode == hubv1.SyncObserve, CreateOnly: e.Mode == hubv1.SyncCreate, Moves: true,
-		Select:               func(up object) bool { return !e.drains && selector.Selects(up) },
-		OnDownstreamDeletion: syncer.DeletionPolicy(e.OnTargetDeletion),
-		Hooks: []syncer.ClientHook[object]{{
-			Name: "namespace", Upstream: syncer.Mutators[object]{Get: e.needsNamespace},
-		}},
-	})
-	if err != nil {
+	how.Select = func(up object) bool { return !e.drains && selector.Selects(up) }
+	how.Hooks = []syncer.ClientHook[object]{{Name: "namespace", Upstream: syncer.Mutators[object]{Get: e.needsNamespace}}}
+	if e.opened, err = syncer.Open(e.pair, copies, e.Translator(placeOf(p)), how); err != nil {
 		return err
 	}
 	e.follow(remote, selector)
@@ -194,36 +192,6 @@ func (e *entry) namespace(name string) (*metav1.PartialObjectMetadata, error) {
 	ctx, cancel := context.WithTimeout(e.ctx, labelTimeout) // A read from memory has no caller's context.
 	defer cancel()
 	return found, e.namespaces.Get(ctx, types.NamespacedName{Name: name}, found)
-}
-
-// mutate: an original beyond the limit, or that a patch does not fit, is tried again when it changes, and from time to time.
-func (e *entry) mutate(ctx context.Context, up, copied object) error {
-	if e.From == hubv1.SyncFromRemote {
-		if err := e.withinLimit(ctx, up, client.ObjectKeyFromObject(copied)); err != nil {
-			return err
-		}
-	}
-	p, err := e.patcher()
-	if err == nil {
-		err = p.Apply(ctx, copied)
-	}
-	if errors.Is(err, rules.ErrPatch) {
-		return &syncer.LaterError{After: patchAgain, Reason: rules.ReasonPatchFailed, Why: fmt.Sprintf("Rule %s does not copy this object: %v.", e.Name, err)}
-	}
-	return err
-}
-
-func (e *entry) patcher() (*rules.Patcher, error) {
-	return e.Patcher(rules.Cluster{Name: e.engine.cluster, Labels: e.params.Labels()})
-}
-
-func (e *entry) adopts(ctx context.Context, up, down object) bool {
-	at := placeOf(e.params)
-	if e.Takes(at, up, down) {
-		return true
-	}
-	p, err := e.patcher()
-	return err == nil && e.Adopts(ctx, p, e.Translator(at).Metadata(up, client.ObjectKeyFromObject(down)), down)
 }
 
 // makesNamespace makes the missing namespace of a copy, and never changes one.

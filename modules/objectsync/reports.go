@@ -5,6 +5,7 @@ package objectsync
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -74,11 +75,7 @@ func (s *shared) join(e *engine) {
 func (s *shared) leave(runs func(registry.ClusterName) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for name := range s.engines {
-		if !runs(name) {
-			delete(s.engines, name)
-		}
-	}
+	maps.DeleteFunc(s.engines, func(name registry.ClusterName, _ *engine) bool { return !runs(name) })
 }
 
 // said is false for a rule that has nothing in the remote.

@@ -8,8 +8,9 @@ import (
 	"reflect"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/reconcilers/guard/lock"
@@ -120,16 +121,11 @@ func (c *Controller[O]) UpdateStatus(ctx context.Context, mutate func(obj O) err
 	if c.gone {
 		return nil
 	}
-	for conflicts := 0; ; conflicts++ {
-		err := c.tryStatus(ctx, mutate)
-		if apierrors.IsConflict(err) && conflicts < maxConflicts {
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("update the status of %s: %w", c.object.GetName(), err)
-		}
-		return nil
+	err := retry.RetryOnConflict(wait.Backoff{Steps: maxConflicts + 1}, func() error { return c.tryStatus(ctx, mutate) })
+	if err != nil {
+		return fmt.Errorf("update the status of %s: %w", c.object.GetName(), err)
 	}
+	return nil
 }
 
 func (c *Controller[O]) tryStatus(ctx context.Context, mutate func(obj O) error) error {

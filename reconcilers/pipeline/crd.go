@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -32,30 +34,21 @@ func EnsureCRD(ctx context.Context, c client.Client, crd *apiextensionsv1.Custom
 	if err != nil {
 		return fmt.Errorf("apply CRD %s: %w", crd.Name, err)
 	}
-	for {
-		var found apiextensionsv1.CustomResourceDefinition
-		if err := c.Get(ctx, client.ObjectKeyFromObject(crd), &found); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("read CRD %s: %w", crd.Name, err)
-		}
-		problem := whyNotEstablished(&found)
-		if problem == "" {
-			return nil
-		}
-		if err := sleep(ctx, establishedPoll); err != nil {
-			return fmt.Errorf("CRD %s is not established: %s: %w", crd.Name, problem, err)
-		}
+	var found apiextensionsv1.CustomResourceDefinition
+	err = wait.PollUntilContextCancel(ctx, establishedPoll, true, func(ctx context.Context) (bool, error) {
+		found = apiextensionsv1.CustomResourceDefinition{}
+		err := c.Get(ctx, client.ObjectKeyFromObject(crd), &found)
+		return apihelpers.IsCRDConditionTrue(&found, apiextensionsv1.Established), client.IgnoreNotFound(err)
+	})
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() == nil:
+		return fmt.Errorf("read CRD %s: %w", crd.Name, err)
 	}
-}
-
-func whyNotEstablished(crd *apiextensionsv1.CustomResourceDefinition) string {
 	problem := "the API server has not processed it yet"
-	for _, c := range crd.Status.Conditions {
-		switch {
-		case c.Type == apiextensionsv1.NamesAccepted && c.Status == apiextensionsv1.ConditionFalse:
-			problem = c.Message
-		case c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue:
-			return ""
-		}
+	if names := apihelpers.FindCRDCondition(&found, apiextensionsv1.NamesAccepted); names != nil && names.Status == apiextensionsv1.ConditionFalse {
+		problem = names.Message
 	}
-	return problem
+	return fmt.Errorf("CRD %s is not established: %s: %w", crd.Name, problem, err)
 }

@@ -41,20 +41,12 @@ func retry(ctx context.Context, o Operation, do func(context.Context) error, bac
 		delay := backoff.Step()
 		logr.FromContextOrDiscard(ctx).V(1).Info("Trying again",
 			"operation", string(o), "after", delay.String(), "error", err.Error())
-		if ended := sleep(ctx, delay); ended != nil {
+		select {
+		case <-ctx.Done():
+		case <-time.After(delay):
+		}
+		if ended := ctx.Err(); ended != nil {
 			return fmt.Errorf("%w; not tried again: %w", err, ended)
 		}
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
 	}
 }

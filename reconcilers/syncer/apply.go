@@ -14,14 +14,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/reconcilers/internal/fieldset"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer/internal/memory"
-	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
 )
 
 // Apply brings the copy to desired, which comes from Translate, by server-side apply, if it differs. Fields that only
@@ -70,47 +68,38 @@ func (s *Session[T]) mayWrite() error {
 	return nil
 }
 
-// form is what a pair makes of the copies of a kind.
-type form[T client.Object] struct {
-	translator Translator[T]
-	keys       translate.Keys
-	kind       schema.GroupVersionKind
-	isTyped    bool // the scheme has the kind
-	exclude    []string
-}
-
-func (f form[T]) fields(up T, name types.NamespacedName, desired T) (map[string]any, error) {
-	f.stamp(up, name, desired)
+func (r *reconciler[T]) fields(up T, name types.NamespacedName, desired T) (map[string]any, error) {
+	r.stamp(up, name, desired)
 	fields, err := object.Fields(desired)
 	if err != nil {
 		return nil, err
 	}
-	fields["apiVersion"], fields["kind"] = f.kind.ToAPIVersionAndKind()
-	fieldset.Prune(fields, f.isTyped)
-	if err := fieldset.Without(fields, f.exclude); err != nil {
+	fields["apiVersion"], fields["kind"] = r.kind.ToAPIVersionAndKind()
+	fieldset.Prune(fields, r.isTyped)
+	if err := fieldset.Without(fields, r.options.Exclude); err != nil {
 		return nil, fmt.Errorf("%w: Exclude: %w", ErrInvalidConfig, err)
 	}
 	// Exclude may name the labels or the annotations; the marks stay.
 	u := unstructured.Unstructured{Object: fields}
-	u.SetLabels(f.withMarks(u.GetLabels(), desired.GetLabels()))
-	notes := f.withMarks(u.GetAnnotations(), desired.GetAnnotations())
+	u.SetLabels(r.withMarks(u.GetLabels(), desired.GetLabels()))
+	notes := r.withMarks(u.GetAnnotations(), desired.GetAnnotations())
 	u.SetAnnotations(notes)
-	notes[f.keys.Fields] = fieldset.Hash(fields)
+	notes[r.keys.Fields] = fieldset.Hash(fields)
 	u.SetAnnotations(notes)
 	return fields, nil
 }
 
-func (f form[T]) stamp(up T, name types.NamespacedName, obj T) {
-	marks := f.translator.Metadata(f.withoutContent(up), name)
+func (r *reconciler[T]) stamp(up T, name types.NamespacedName, obj T) {
+	marks := r.translator.Metadata(r.withoutContent(up), name)
 	obj.SetName(name.Name)
 	obj.SetNamespace(name.Namespace)
-	obj.SetAnnotations(f.withMarks(obj.GetAnnotations(), marks.GetAnnotations()))
-	obj.SetLabels(f.withMarks(obj.GetLabels(), marks.GetLabels()))
+	obj.SetAnnotations(r.withMarks(obj.GetAnnotations(), marks.GetAnnotations()))
+	obj.SetLabels(r.withMarks(obj.GetLabels(), marks.GetLabels()))
 }
 
 // withoutContent keeps the metadata that marks depend on: Metadata of the whole object would copy its content.
-func (f form[T]) withoutContent(up T) T {
-	bare := newObject[T](f.kind)
+func (r *reconciler[T]) withoutContent(up T) T {
+	bare := newObject[T](r.kind)
 	bare.SetName(up.GetName())
 	bare.SetNamespace(up.GetNamespace())
 	bare.SetUID(up.GetUID())
@@ -120,9 +109,9 @@ func (f form[T]) withoutContent(up T) T {
 	return bare
 }
 
-func (f form[T]) withMarks(all, marks map[string]string) map[string]string {
+func (r *reconciler[T]) withMarks(all, marks map[string]string) map[string]string {
 	marks = maps.Clone(marks)
-	maps.DeleteFunc(marks, func(key, _ string) bool { return !f.keys.Has(key) })
+	maps.DeleteFunc(marks, func(key, _ string) bool { return !r.keys.Has(key) })
 	return labels.Merge(all, marks)
 }
 

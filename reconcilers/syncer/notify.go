@@ -3,6 +3,7 @@
 package syncer
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -49,10 +50,6 @@ func (s *Session[T]) Event(ctx context.Context, eventType, reason, text string) 
 	if eventType == corev1.EventTypeWarning {
 		s.problem = reason
 	}
-	namespace := s.key.Namespace
-	if namespace == "" {
-		namespace = metav1.NamespaceDefault
-	}
 	cluster := r.pair.cluster()
 	digest := sha256.Sum256([]byte(strings.Join([]string{r.pair.options.Name, string(s.up.GetUID()), cluster, reason, text}, "\x00")))
 	name := object.EventName(s.key.Name, hex.EncodeToString(digest[:8]))
@@ -74,7 +71,7 @@ func (s *Session[T]) Event(ctx context.Context, eventType, reason, text string) 
 		text = object.Shortened(text, object.MaxNote-len(lastEvent)) + lastEvent
 	}
 	err := s.upstream.Client.Create(ctx, &eventsv1.Event{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: cmp.Or(s.key.Namespace, metav1.NamespaceDefault), Name: name},
 		EventTime:  metav1.NowMicro(), Type: eventType, Reason: reason, Action: "Sync",
 		Note:                object.Shortened(text, object.MaxNote),
 		ReportingController: r.pair.options.Identity.KeyPrefix + "/" + r.pair.options.Name,

@@ -64,10 +64,11 @@ type PairOptions struct {
 // Outcome is that of the last reconcile of an upstream object.
 type Outcome struct {
 	Key      types.NamespacedName
-	Selected bool   // Selected: the object exists and is to have a copy
-	Reason   string // Reason of the last event about a problem; empty if there is none
-	Refused  bool   // Refused: an API server has forbidden a write
-	Err      error  // Err may be nil with a Reason
+	Target   types.NamespacedName // Target is the name of the copy, or of the object that has it
+	Selected bool                 // Selected: the object exists and is to have a copy
+	Reason   string               // Reason of the last event about a problem; empty if there is none
+	Refused  bool                 // Refused: an API server has forbidden a write
+	Err      error                // Err may be nil with a Reason
 }
 
 // Pair is an upstream and a downstream cluster, between which Syncers keep objects in step.
@@ -132,13 +133,10 @@ func (p *Pair) With(ctx context.Context, f func(ctx context.Context, up, down Ac
 	return f(ctx, p.options.Upstream.Access(), p.options.Downstream.Access())
 }
 
+// fieldManager: there is one for each tenant and direction.
 func (p *Pair) fieldManager(direction string) string {
-	return fieldManagerOf(p.options.Identity, direction)
-}
-
-// fieldManagerOf: there is one for each tenant and direction.
-func fieldManagerOf(id Identity, direction string) string {
 	const limit = 128 // of Kubernetes
+	id := p.options.Identity
 	name := id.KeyPrefix + "/" + id.Tenant + "/" + direction
 	if len(name) > limit {
 		name = id.Tenant + "/" + direction

@@ -28,18 +28,20 @@ import (
 )
 
 type reconciler[T client.Object] struct {
-	form[T]
-
-	pair      *Pair
-	syncer    Syncer[T]
-	options   Options[T]
-	finalizer string
-	up, down  side.View
-	memory    *memory.Memory
-	copies    prometheus.Gauge
-	pauses    workqueue.TypedRateLimiter[types.NamespacedName] // of objects that waits for another client
-	noStatus  atomic.Bool                                      // the kind has no status subresource upstream
-	log       logr.Logger
+	pair       *Pair
+	syncer     Syncer[T]
+	options    Options[T]
+	translator Translator[T]
+	keys       translate.Keys
+	kind       schema.GroupVersionKind
+	isTyped    bool // the scheme has the kind
+	finalizer  string
+	up, down   side.View
+	memory     *memory.Memory
+	copies     prometheus.Gauge
+	pauses     workqueue.TypedRateLimiter[types.NamespacedName] // of objects that waits for another client
+	noStatus   atomic.Bool                                      // the kind has no status subresource upstream
+	log        logr.Logger
 }
 
 func itself(_ context.Context, obj client.Object, _ bool) []types.NamespacedName {
@@ -107,7 +109,8 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, req reconcile.Request) (r
 func (s *Session[T]) report(err error) {
 	if f := s.of.pair.options.Report; f != nil {
 		f(Outcome{
-			Key: s.key, Selected: s.facts.up == present && s.facts.selected, Reason: s.problem, Refused: s.forbidden || apierrors.IsForbidden(err), Err: err,
+			Key: s.key, Target: s.name, Selected: s.facts.up == present && s.facts.selected, Reason: s.problem,
+			Refused: s.forbidden || apierrors.IsForbidden(err), Err: err,
 		})
 	}
 }

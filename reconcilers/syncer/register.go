@@ -135,10 +135,8 @@ func newReconciler[T client.Object](p *Pair, s Syncer[T], t Translator[T], o Opt
 	}
 	o.OnDownstreamDeletion = cmp.Or(o.OnDownstreamDeletion, Recreate)
 	r := &reconciler[T]{
-		pair: p, syncer: s, options: o, memory: memory.New(),
-		form: form[T]{
-			translator: t, keys: p.options.Identity.Keys(), kind: kind, isTyped: p.options.Manager.GetScheme().Recognizes(kind), exclude: o.Exclude,
-		},
+		pair: p, syncer: s, options: o, memory: memory.New(), translator: t, keys: p.options.Identity.Keys(),
+		kind: kind, isTyped: p.options.Manager.GetScheme().Recognizes(kind),
 		pauses:    workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](pauseBase, retryMax),
 		finalizer: FinalizerOf(p.options.Identity),
 		log:       p.options.Manager.GetLogger().WithValues("pair", p.options.Name, "syncer", s.Name()),

@@ -227,7 +227,7 @@ func (s *Source) resolve(of Selection, keys []string) (r resolved, err error) {
 		return r, err
 	}
 	if r.isSecrets() {
-		if !asksForLabel(of.Labels) {
+		if !AsksForLabel(of.Labels) {
 			return r, errSecrets
 		}
 		if o.Hidden == "" {
@@ -275,7 +275,8 @@ func check(of Selection, keys []string) error {
 	return nil
 }
 
-func asksForLabel(s labels.Selector) bool {
+// AsksForLabel reports whether objects must have a label to be selected: nil selects all.
+func AsksForLabel(s labels.Selector) bool {
 	if s == nil {
 		return false
 	}

@@ -39,15 +39,8 @@ type Rule struct {
 	steps    []step // of the patches
 }
 
-const (
-	defaultObjects = 1000
-	defaultBytes   = "10Mi"
-)
-
 // Defaults are those of the configuration.
-func Defaults() Config {
-	return Config{Limits: Limits{Objects: defaultObjects, Bytes: defaultBytes}}
-}
+func Defaults() Config { return Config{Limits: Limits{Objects: 1000, Bytes: "10Mi"}} }
 
 // MaxBytes is Limits.Bytes as a number.
 func (c Config) MaxBytes() int64 {

@@ -11,14 +11,13 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/api/validate/content"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/util/validation"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
+	"github.com/clusterfx/clusterfx/registry/hubobjects"
 )
 
 const (
@@ -138,7 +137,7 @@ func (r Rule) checkObjects(p *problems) {
 	if err != nil || len(r.Objects.Names) > 0 || r.From != hubv1.SyncFromHub || r.GVK().GroupKind() != (schema.GroupKind{Kind: "Secret"}) {
 		return
 	}
-	p.refuse(!asksForLabel(selector), "objects: a rule for Secrets of the hub names them, or selects them by a label that they must have")
+	p.refuse(!hubobjects.AsksForLabel(selector), "objects: a rule for Secrets of the hub names them, or selects them by a label that they must have")
 }
 
 // checkKeys: marks of copies, and from remotes keys that controllers of the hub trust, are never copied.
@@ -152,17 +151,6 @@ func (r Rule) checkKeys(p *problems) {
 		p.refuse(len(validation.IsQualifiedName(key)) > 0, "dropKeys: %q is not the key of a label or an annotation", key)
 		p.refuse(slices.Contains(r.KeepKeys, key), "dropKeys: %s is in keepKeys, too", key)
 	}
-}
-
-func asksForLabel(s labels.Selector) bool {
-	all, selectable := s.Requirements()
-	return selectable && slices.ContainsFunc(all, func(r labels.Requirement) bool {
-		switch r.Operator() {
-		case selection.NotEquals, selection.NotIn, selection.DoesNotExist:
-			return false
-		}
-		return true
-	})
 }
 
 // clusterName is the place of the name of the cluster.

@@ -8,5 +8,6 @@ access to its cluster for one call, and opens Views: objects of one kind, with t
 	InProcess  any cluster.Cluster that runs in the process         its cache
 	OfRemote   the remote of an app                                 its cache
 	OfHub      the hub, as an app reaches it                        the informer that all apps share
+	Live       any cluster that a tool has a client for             its API server
 */
 package side

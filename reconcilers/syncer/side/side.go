@@ -102,3 +102,21 @@ func OfRemote(p registry.Remote) Side {
 	s.name = p.Name
 	return s
 }
+
+// Live is a cluster that a client reads without a cache, for tools that reconcile once: its views have no events.
+func Live(c client.Client) Side {
+	return Side{
+		access: func() Access { return Access{Client: c, Live: c} },
+		open:   func(Want) (View, error) { return liveView{c}, nil },
+	}
+}
+
+type liveView struct{ live client.Reader }
+
+func (v liveView) Reader() client.Reader { return v.live }
+
+func (liveView) Requests(Notify) source.TypedSyncingSource[reconcile.Request] { return nil }
+
+func (liveView) Declare(ctx context.Context, _ types.NamespacedName) (context.Context, error) {
+	return ctx, nil
+}

@@ -81,7 +81,6 @@ const (
 // tenant.
 func NewNamespaced[T client.Object](id Identity, o Options) Translator[T] {
 	t := newTranslator[T](id, o, namespaced)
-	t.managedBy = t.id.Tenant
 	t.names = func(up types.NamespacedName) []types.NamespacedName {
 		return inNamespace(id.TargetNamespace, names.OfNamespaced(up.Name, up.Namespace, id.Tenant))
 	}
@@ -91,7 +90,6 @@ func NewNamespaced[T client.Object](id Identity, o Options) Translator[T] {
 // NewCluster translates objects without a namespace.
 func NewCluster[T client.Object](id Identity, o Options) Translator[T] {
 	t := newTranslator[T](id, o, clusterScoped)
-	t.managedBy = t.id.Tenant
 	if id.TargetNamespace != "" {
 		t.managedBy = names.Concat(id.TargetNamespace, "x", id.Tenant)
 	}
@@ -105,7 +103,6 @@ func NewCluster[T client.Object](id Identity, o Options) Translator[T] {
 // the first has a copy.
 func NewMirror[T client.Object](id Identity, o Options) Translator[T] {
 	t := newTranslator[T](id, o, mirror)
-	t.managedBy = t.id.Tenant
 	t.names = func(up types.NamespacedName) []types.NamespacedName {
 		if up.Namespace != "" && id.TargetNamespace != "" {
 			up.Namespace = id.TargetNamespace
@@ -117,7 +114,7 @@ func NewMirror[T client.Object](id Identity, o Options) Translator[T] {
 
 func newTranslator[T client.Object](id Identity, o Options, f form) *translator[T] {
 	id.setDefaults()
-	t := &translator[T]{id: id, keys: id.Keys(), options: o, form: f}
+	t := &translator[T]{id: id, keys: id.Keys(), managedBy: id.Tenant, options: o, form: f}
 	if !o.Kind.Empty() {
 		t.kind.Store(&o.Kind)
 	}

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/discovery"
@@ -117,8 +119,9 @@ func (d *demo) install(ctx context.Context) (err error) {
 		err := d.client.Create(ctx, one)
 		if err == nil && kind == crdKind {
 			err = access.Poll(ctx, pollPeriod, func() (bool, error) {
-				err := d.client.Get(ctx, client.ObjectKeyFromObject(one), one)
-				return established(one), err
+				var now apiextensionsv1.CustomResourceDefinition
+				err := d.client.Get(ctx, client.ObjectKeyFromObject(one), &now)
+				return apihelpers.IsCRDConditionTrue(&now, apiextensionsv1.Established), err
 			})
 		}
 		if err != nil {
@@ -126,16 +129,6 @@ func (d *demo) install(ctx context.Context) (err error) {
 		}
 	}
 	return nil
-}
-
-func established(crd *unstructured.Unstructured) bool {
-	conditions, _, _ := unstructured.NestedSlice(crd.Object, "status", "conditions")
-	for _, c := range conditions {
-		if one, ok := c.(map[string]any); ok && one["type"] == "Established" && one["status"] == "True" {
-			return true
-		}
-	}
-	return false
 }
 
 func readObjects(path string) ([]*unstructured.Unstructured, error) {

@@ -200,56 +200,43 @@ func (o *options) bind(cmd *cobra.Command) {
 	_ = set.MarkHidden(backgroundFlag) // It fails for unknown flags only.
 }
 
+// problems are what is wrong with the flags.
+type problems []error
+
+func (p *problems) refuse(bad bool, format string, args ...any) {
+	if bad {
+		*p = append(*p, fmt.Errorf(format, args...))
+	}
+}
+
 func (o *options) validate(set *pflag.FlagSet) error {
-	var errs []error
-	if o.clusters < 1 || o.clusters > maxClusters {
-		errs = append(errs, fmt.Errorf("--clusters=%d: use 1 to %d", o.clusters, maxClusters))
-	}
-	if o.nodes < 0 || o.nodes > 1000 {
-		errs = append(errs, fmt.Errorf("--nodes=%d: use 0 to 1000", o.nodes))
-	}
-	if o.replicas < 1 || o.replicas > maxReplicas {
-		errs = append(errs, fmt.Errorf("--replicas=%d: use 1 to %d", o.replicas, maxReplicas))
-	}
-	if o.replicas > 1 && (o.nats || o.tunnel) {
-		errs = append(errs, errors.New("--nats is for one replica, and so is --tunnel: leave out --replicas, or them"))
-	}
-	if o.timeout <= 0 {
-		errs = append(errs, fmt.Errorf("--timeout=%s: use a time above zero", o.timeout))
-	}
-	if o.detach && o.exitAfterReady {
-		errs = append(errs, errors.New("--detach leaves everything running, and --exit-after-ready stops it: leave one of them out"))
-	}
-	if o.detach && o.verbose {
-		errs = append(errs, errors.New("--detach has no terminal for the log of --verbose: leave one of them out"))
-	}
-	if o.dataDir == "" {
-		errs = append(errs, errors.New("--data-dir is empty: name a folder"))
-	}
-	return errors.Join(append(errs, o.validateProvider(set))...)
+	var p problems
+	p.refuse(o.clusters < 1 || o.clusters > maxClusters, "--clusters=%d: use 1 to %d", o.clusters, maxClusters)
+	p.refuse(o.nodes < 0 || o.nodes > 1000, "--nodes=%d: use 0 to 1000", o.nodes)
+	p.refuse(o.replicas < 1 || o.replicas > maxReplicas, "--replicas=%d: use 1 to %d", o.replicas, maxReplicas)
+	p.refuse(o.replicas > 1 && (o.nats || o.tunnel), "--nats is for one replica, and so is --tunnel: leave out --replicas, or them")
+	p.refuse(o.timeout <= 0, "--timeout=%s: use a time above zero", o.timeout)
+	p.refuse(o.detach && o.exitAfterReady, "--detach leaves everything running, and --exit-after-ready stops it: leave one of them out")
+	p.refuse(o.detach && o.verbose, "--detach has no terminal for the log of --verbose: leave one of them out")
+	p.refuse(o.dataDir == "", "--data-dir is empty: name a folder")
+	o.validateProvider(set, &p)
+	return errors.Join(p...)
 }
 
 // validateProvider checks the flags that depend on how the clusters run.
-func (o *options) validateProvider(set *pflag.FlagSet) error {
-	var errs []error
+func (o *options) validateProvider(set *pflag.FlagSet, p *problems) {
 	switch fleet.Provider(o.provider) {
 	case fleet.Processes:
-		if o.image != "" {
-			errs = append(errs, errors.New("--image is for --provider kind: leave it out"))
-		}
-		errs = append(errs, o.findVersions())
+		p.refuse(o.image != "", "--image is for --provider kind: leave it out")
+		err := o.findVersions()
+		p.refuse(err != nil, "--kubernetes: %w", err)
 	case fleet.Kind:
-		if set.Changed("nodes") {
-			errs = append(errs, errors.New("--nodes is for simulated Nodes, and the Nodes of kind are real: leave it out"))
-		}
-		if len(o.kubernetes) > 0 {
-			errs = append(errs, errors.New("--kubernetes is for processes: use --image, which names the node image of kind"))
-		}
+		p.refuse(set.Changed("nodes"), "--nodes is for simulated Nodes, and the Nodes of kind are real: leave it out")
+		p.refuse(len(o.kubernetes) > 0, "--kubernetes is for processes: use --image, which names the node image of kind")
 		o.nodes = 0
 	default:
-		errs = append(errs, fmt.Errorf("--provider=%q: use %s or %s", o.provider, fleet.Processes, fleet.Kind))
+		p.refuse(true, "--provider=%q: use %s or %s", o.provider, fleet.Processes, fleet.Kind)
 	}
-	return errors.Join(errs...)
 }
 
 // findVersions replaces minors by versions that have been built.
@@ -257,10 +244,10 @@ func (o *options) findVersions() error {
 	for i, minor := range o.kubernetes {
 		version, err := fleet.VersionOf(strings.TrimSpace(minor))
 		if err != nil {
-			return fmt.Errorf("--kubernetes: %w", err)
+			return err
 		}
 		if !fleet.HasVersion(version) {
-			return fmt.Errorf("--kubernetes: %s has not been built: run make controlplane KUBERNETES=%s", version, minor)
+			return fmt.Errorf("%s has not been built: run make controlplane KUBERNETES=%s", version, minor)
 		}
 		o.kubernetes[i] = version
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -109,7 +110,7 @@ func (d *demo) prepare(context.Context) error {
 		d.terminal.Step("dev does not use these flags of %s: %s", d.config, strings.Join(d.prepared.Unused, ", "))
 	}
 	d.scheme = runtime.NewScheme()
-	return errors.Join(clientgoscheme.AddToScheme(d.scheme), hubv1.AddToScheme(d.scheme))
+	return errors.Join(clientgoscheme.AddToScheme(d.scheme), apiextensionsv1.AddToScheme(d.scheme), hubv1.AddToScheme(d.scheme))
 }
 
 func (d *demo) openLog() (w io.Writer, err error) {

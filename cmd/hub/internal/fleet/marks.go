@@ -133,13 +133,10 @@ func (m *marks) mark(ctx context.Context, c *hubv1.Cluster) error {
 		"the Cluster over and reports its state", c.Status.Runner.Name)
 	ready := marked(c, message)
 	wanted := hubac.Cluster(c.Name).WithResourceVersion(c.ResourceVersion).WithStatus(
-		hubac.ClusterStatus().WithConditions(metav1ac.Condition().
-			WithType(ready.Type).
-			WithStatus(ready.Status).
-			WithReason(ready.Reason).
-			WithMessage(ready.Message).
-			WithObservedGeneration(ready.ObservedGeneration).
-			WithLastTransitionTime(ready.LastTransitionTime)))
+		hubac.ClusterStatus().WithConditions(&metav1ac.ConditionApplyConfiguration{
+			Type: &ready.Type, Status: &ready.Status, Reason: &ready.Reason, Message: &ready.Message,
+			ObservedGeneration: &ready.ObservedGeneration, LastTransitionTime: &ready.LastTransitionTime,
+		}))
 	err := m.client.Status().Apply(ctx, wanted, client.FieldOwner(MarkManager), client.ForceOwnership)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return nil

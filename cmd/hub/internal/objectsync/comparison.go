@@ -5,7 +5,6 @@ package objectsync
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -15,13 +14,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/retry"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 	"github.com/clusterfx/clusterfx/reconcilers/syncer"
-	"github.com/clusterfx/clusterfx/reconcilers/syncer/translate"
+	"github.com/clusterfx/clusterfx/reconcilers/syncer/side"
 )
 
 // Action is what a rule would do with one object of the target.
@@ -53,70 +55,72 @@ type Change struct {
 	Err error
 }
 
-// comparison is of one remote.
+// comparison is of one remote: the reconciles of the rule there, without their writes.
 type comparison struct {
-	syncer.Preview
 	rule           rules.Rule
 	cluster        *hubv1.Cluster
 	at             rules.Place
-	source, target *side
-	patcher        *rules.Patcher
+	source, target *dry
+	translator     syncer.Translator[*unstructured.Unstructured]
+	last           syncer.Outcome
 	found          []Change
 }
 
-func (c *comparison) run(ctx context.Context) (err error) {
-	c.Client, c.Kind, c.Identity, c.Exclude = c.target.all, c.rule.GVK(), c.rule.Identity(c.at), c.rule.Exclude
-	c.Translator = c.rule.Translator(c.at)
-	if c.patcher, err = c.rule.Patcher(rules.Cluster{Name: c.cluster.Name, Labels: c.cluster.Labels}); err != nil {
-		return err
-	}
-	c.Mutate = func(ctx context.Context, _, copied *unstructured.Unstructured) error {
-		return c.patcher.Apply(ctx, copied)
-	}
-	originals, err := c.originals(ctx)
+func (c *comparison) run(ctx context.Context, m ctrl.Manager) error {
+	selector, originals, err := c.originals(ctx)
 	if err != nil {
 		return err
 	}
-	copies, err := c.target.list(ctx, c.Kind, client.InNamespace(c.Identity.TargetNamespace), client.MatchingLabels{c.Identity.Keys().ManagedBy: c.Identity.Tenant})
+	opened, err := c.open(m, selector)
 	if err != nil {
 		return err
 	}
-	places := map[types.NamespacedName][]types.NamespacedName{}
-	for i := range originals {
-		up := client.ObjectKeyFromObject(&originals[i])
-		places[up] = c.Translator.ToDownstream(up)
+	id := c.rule.Identity(c.at)
+	copies, err := c.target.list(ctx, c.rule.GVK(), client.InNamespace(id.TargetNamespace), client.MatchingLabels{id.Keys().ManagedBy: id.Tenant})
+	if err != nil {
+		return err
 	}
+	selected, keys := sets.New(originals...), []types.NamespacedName{} // those of copies without an original come first
 	for i := range copies {
-		up, ours := c.Translator.ToUpstream(&copies[i])
-		if _, ok := places[up]; ok && ours {
-			places[up] = []types.NamespacedName{client.ObjectKeyFromObject(&copies[i])}
-		} else if ours && c.rule.Mode != hubv1.SyncCreate {
-			c.add(Delete, &copies[i], "")
-		}
+		keys = append(keys, slices.DeleteFunc(opened.Copies.Observe(ctx, &copies[i], false), selected.Has)...)
 	}
-	for i := range originals {
-		up := &originals[i]
+	for _, key := range append(keys, originals...) {
 		// A running hub may write meanwhile.
-		err := retry.RetryOnConflict(retry.DefaultRetry, func() error { return c.original(ctx, up, places[client.ObjectKeyFromObject(up)]) })
+		err := retry.RetryOnConflict(retry.DefaultRetry, func() error { return c.reconcile(ctx, opened, key) })
 		if err != nil {
-			return c.target.explain(c.Kind, err)
+			return err
 		}
 	}
 	return nil
 }
 
-func (c *comparison) originals(ctx context.Context) ([]unstructured.Unstructured, error) {
+// open leaves out the status, which is written to originals. A rule that only observes shows what it would write, too.
+func (c *comparison) open(m ctrl.Manager, selector rules.Selector) (*syncer.Opened, error) {
+	pair, err := syncer.NewPair(syncer.PairOptions{
+		Name: "sync-" + c.rule.Name, Manager: m, Identity: c.rule.Identity(c.at),
+		Upstream: side.Live(c.source), Downstream: side.Live(c.target), Report: func(o syncer.Outcome) { c.last = o },
+	})
+	if err != nil {
+		return nil, err
+	}
+	copies, how := c.rule.Copies(c.at, func() map[string]string { return c.cluster.Labels })
+	copies.Status, how.Observe, how.Select = false, false, func(up *unstructured.Unstructured) bool { return selector.Selects(up) }
+	c.translator = c.rule.Translator(c.at)
+	return syncer.Open(pair, copies, c.translator, how)
+}
+
+func (c *comparison) originals(ctx context.Context) (selector rules.Selector, keys []types.NamespacedName, err error) {
 	labelsOf := map[string]map[string]string{}
 	if c.rule.NamespaceLabels() != nil {
 		all, err := c.source.list(ctx, corev1.SchemeGroupVersion.WithKind("Namespace"))
 		if err != nil {
-			return nil, err
+			return selector, nil, err
 		}
 		for _, one := range all {
 			labelsOf[one.GetName()] = one.GetLabels()
 		}
 	}
-	selector := c.rule.Selector(c.cluster.Name, func(name string) (map[string]string, bool) {
+	selector = c.rule.Selector(c.cluster.Name, func(name string) (map[string]string, bool) {
 		found, ok := labelsOf[name]
 		return found, ok
 	})
@@ -128,79 +132,68 @@ func (c *comparison) originals(ctx context.Context) ([]unstructured.Unstructured
 	if s := c.rule.ObjectLabels(); s != nil {
 		options = append(options, client.MatchingLabelsSelector{Selector: s})
 	}
-	var all []unstructured.Unstructured
 	for _, namespace := range namespaces {
-		found, err := c.source.list(ctx, c.Kind, append(options, client.InNamespace(namespace))...)
+		found, err := c.source.list(ctx, c.rule.GVK(), append(options, client.InNamespace(namespace))...)
 		if err != nil {
-			return nil, err
+			return selector, nil, err
 		}
-		all = append(all, found...)
-	}
-	return slices.DeleteFunc(all, func(o unstructured.Unstructured) bool {
-		return !selector.Selects(&o) || o.GetDeletionTimestamp() != nil
-	}), nil
-}
-
-func (c *comparison) add(a Action, obj metav1.Object, reason string, fields ...string) {
-	name := c.target.Token(strings.TrimPrefix(obj.GetNamespace()+"/"+obj.GetName(), "/"))
-	c.found = append(c.found, Change{Cluster: c.cluster.Name, Object: name, Action: a, Reason: reason, Fields: fields})
-}
-
-func (c *comparison) original(ctx context.Context, up *unstructured.Unstructured, names []types.NamespacedName) error {
-	for _, name := range names {
-		found := &unstructured.Unstructured{}
-		found.SetGroupVersionKind(c.Kind)
-		err := c.target.all.Get(ctx, name, found)
-		if apierrors.IsNotFound(err) {
-			found.SetNamespace(name.Namespace)
-			found.SetName(name.Name)
-			return c.dryRun(ctx, Create, up, found)
-		}
-		if err != nil {
-			return fmt.Errorf("read %s %s: %w", c.Kind.Kind, name, err)
-		}
-		of, ours := c.Translator.ToUpstream(found)
-		isCopy := ours && of == client.ObjectKeyFromObject(up)
-		switch {
-		case isCopy && c.rule.Mode == hubv1.SyncCreate:
-			return nil
-		case isCopy && found.GetAnnotations()[c.Identity.Keys().ObjectUID] != string(up.GetUID()):
-			c.add(Replace, found, "")
-			return nil
-		case isCopy:
-			return c.dryRun(ctx, Update, up, found)
-		case ours && translate.IsCopy(found): // The name belongs to the copy of another original.
-		case c.rule.Takes(c.at, up, found), c.rule.Adopts(ctx, c.patcher, c.Translator.Metadata(up, name), found):
-			return c.dryRun(ctx, Adopt, up, found)
-		default:
-			c.add(Blocked, found, "")
-			return nil
+		for i := range found {
+			if selector.Selects(&found[i]) && found[i].GetDeletionTimestamp() == nil {
+				keys = append(keys, client.ObjectKeyFromObject(&found[i]))
+			}
 		}
 	}
-	c.add(Blocked, up, "")
+	return selector, keys, nil
+}
+
+func (c *comparison) add(a Action, name types.NamespacedName, reason string, fields ...string) {
+	text := c.target.Token(strings.TrimPrefix(name.String(), "/"))
+	c.found = append(c.found, Change{Cluster: c.cluster.Name, Object: text, Action: a, Reason: reason, Fields: fields})
+}
+
+// reconcile returns a conflict as it is.
+func (c *comparison) reconcile(ctx context.Context, opened *syncer.Opened, key types.NamespacedName) error {
+	c.target.sent, c.last = nil, syncer.Outcome{}
+	_, err := opened.Reconcile(ctx, reconcile.Request{NamespacedName: key})
+	for _, w := range c.target.sent {
+		if err := c.describe(w); err != nil {
+			return err
+		}
+	}
+	switch {
+	case err != nil && len(c.target.sent) == 0:
+		return err
+	case c.last.Reason == syncer.ReasonNameConflict:
+		c.add(Blocked, c.last.Target, "")
+	case c.last.Reason == rules.ReasonPatchFailed:
+		c.add(Rejected, c.last.Target, rules.ReasonPatchFailed)
+	}
 	return nil
 }
 
-// dryRun returns a conflict as it is.
-func (c *comparison) dryRun(ctx context.Context, action Action, up, down *unstructured.Unstructured) error {
-	name := client.ObjectKeyFromObject(down)
-	if action == Create {
-		down = nil
+func (c *comparison) describe(w write) error {
+	uid, isOurs := c.rule.Identity(c.at).Keys().ObjectUID, false
+	if w.before != nil {
+		_, isOurs = c.translator.ToUpstream(w.before)
 	}
-	answer, err := c.DryRun(ctx, up, down, name)
-	named := &metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}
 	switch {
-	case errors.Is(err, rules.ErrPatch):
-		c.add(Rejected, named, rules.ReasonPatchFailed)
-	case apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err):
-		c.add(Rejected, named, c.target.Token(string(apierrors.ReasonForError(err))), c.causes(err)...)
-	case err != nil && (!apierrors.IsNotFound(err) || !c.rule.CreatesNamespace()):
-		return err
-	case action != Update:
-		c.add(action, named, "")
+	case w.after == nil && isOurs && c.last.Selected:
+		c.add(Replace, w.name, "")
+	case w.after == nil:
+		c.add(Delete, w.name, "")
+	case c.last.Reason == syncer.ReasonRejected, c.last.Reason == syncer.ReasonUndeclared:
+		c.add(Rejected, w.name, c.target.Token(string(apierrors.ReasonForError(w.err))), c.causes(w.err)...)
+	case w.err != nil && (!apierrors.IsNotFound(w.err) || !c.rule.CreatesNamespace()):
+		return w.err
+	case w.before == nil:
+		c.add(Create, w.name, "")
+	case !isOurs:
+		c.add(Adopt, w.name, "")
+	case w.before.GetAnnotations()[uid] != w.after.GetAnnotations()[uid]:
+		c.add(Replace, w.name, "")
 	default:
-		if fields := c.changed(down, answer); len(fields) > 0 {
-			c.add(action, named, "", fields...)
+		if fields := c.changed(w.before, w.after); len(fields) > 0 {
+			c.add(Update, w.name, "", fields...)
 		}
 	}
 	return nil
@@ -227,7 +220,7 @@ func (c *comparison) changed(before, after *unstructured.Unstructured) []string 
 			{metadata, "managedFields"},
 			{metadata, "resourceVersion"},
 			{metadata, "generation"},
-			{metadata, "annotations", c.Identity.Keys().Fields},
+			{metadata, "annotations", c.rule.Identity(c.at).Keys().Fields},
 		} {
 			unstructured.RemoveNestedField(one.Object, path...)
 		}
@@ -249,10 +242,7 @@ func differences(path string, a, b any) (all []string) {
 	case !isMap || !both:
 		return []string{path}
 	}
-	for key := range changed {
-		all = append(all, differences(path+"."+key, old[key], changed[key])...)
-	}
-	for key := range old {
+	for key := range sets.KeySet(old).Union(sets.KeySet(changed)) {
 		all = append(all, differences(path+"."+key, old[key], changed[key])...)
 	}
 	return all

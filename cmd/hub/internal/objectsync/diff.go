@@ -7,11 +7,16 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
@@ -48,13 +53,18 @@ func (d *Diff) Run(ctx context.Context) ([]Change, error) {
 	if d.Cluster != "" && len(clusters) == 0 {
 		return nil, fmt.Errorf("rule %s selects no Cluster %s", d.Rule.Name, d.Cluster)
 	}
+	// It only has a scheme and a logger.
+	unstarted, err := ctrl.NewManager(d.Hub.Config, ctrl.Options{Logger: logr.Discard(), Metrics: server.Options{BindAddress: "0"}})
+	if err != nil {
+		return nil, d.Hub.Explain(err)
+	}
 	results := make([][]Change, len(clusters))
 	var asked errgroup.Group
 	asked.SetLimit(parallel)
 	for i := range clusters {
 		asked.Go(func() error {
 			one := &comparison{rule: d.Rule, cluster: &clusters[i], at: rules.Place{HubID: d.HubID, Cluster: clusters[i].Name}}
-			if err := d.compare(ctx, one); err != nil {
+			if err := d.compare(ctx, unstarted, one); err != nil {
 				one.found = append(one.found, Change{Cluster: clusters[i].Name, Err: err})
 			}
 			results[i] = one.found
@@ -65,7 +75,7 @@ func (d *Diff) Run(ctx context.Context) ([]Change, error) {
 	return slices.Concat(results...), ctx.Err()
 }
 
-func (d *Diff) compare(ctx context.Context, one *comparison) error {
+func (d *Diff) compare(ctx context.Context, m ctrl.Manager, one *comparison) error {
 	if err := d.Rule.CheckNamespaces(one.cluster.Name); err != nil {
 		return err
 	}
@@ -74,41 +84,76 @@ func (d *Diff) compare(ctx context.Context, one *comparison) error {
 		return err
 	}
 	defer end()
-	if one.source, err = sideOf(d.Hub); err != nil {
+	if one.source, err = dryOf(d.Hub); err != nil {
 		return err
 	}
-	if one.target, err = sideOf(remote); err != nil {
+	if one.target, err = dryOf(remote); err != nil {
 		return err
 	}
 	if d.Rule.From == hubv1.SyncFromRemote {
 		one.source, one.target = one.target, one.source
 	}
-	return one.run(ctx)
+	return one.run(ctx, m)
 }
 
-type side struct {
+// dry is a client of all kinds whose writes change nothing: it notes those of copies, with the answer to a dry run.
+type dry struct {
+	client.Client
 	*access.Cluster
-	all client.Client
+	sent []write
 }
 
-func sideOf(c *access.Cluster) (*side, error) {
-	all, err := client.New(c.Config, client.Options{HTTPClient: c.HTTP})
-	return &side{Cluster: c, all: all}, c.Explain(err)
+// write is one of a copy. A new one has no before, and a delete no after.
+type write struct {
+	name          types.NamespacedName
+	before, after *unstructured.Unstructured
+	err           error
 }
 
-func (s *side) explain(kind schema.GroupVersionKind, err error) error {
-	if meta.IsNoMatchError(err) {
-		return fmt.Errorf("%s does not serve %s of %s", s.What, kind.Kind, kind.GroupVersion())
+func dryOf(c *access.Cluster) (*dry, error) {
+	all, err := client.New(c.Config, client.Options{HTTPClient: c.HTTP, DryRun: new(true)})
+	return &dry{Client: all, Cluster: c}, c.Explain(err)
+}
+
+func (d *dry) Get(ctx context.Context, key client.ObjectKey, obj client.Object, o ...client.GetOption) error {
+	return d.Explain(d.Client.Get(ctx, key, obj, o...))
+}
+
+func (d *dry) Patch(ctx context.Context, obj client.Object, patch client.Patch, o ...client.PatchOption) error {
+	kind, w := obj.GetObjectKind().GroupVersionKind(), write{name: client.ObjectKeyFromObject(obj), after: &unstructured.Unstructured{}}
+	w.after.SetGroupVersionKind(kind)
+	w.after.SetNamespace(w.name.Namespace)
+	w.after.SetName(w.name.Name)
+	w.before = w.after.DeepCopy()
+	if err := d.Get(ctx, w.name, w.before); apierrors.IsNotFound(err) {
+		w.before = nil
+	} else if err != nil {
+		return err
 	}
-	return s.Explain(err)
+	w.err = d.Failed(fmt.Sprintf("dry run of the write of %s %s", kind.Kind, w.name), d.Client.Patch(ctx, w.after, patch, o...))
+	d.sent = append(d.sent, w)
+	return w.err
 }
 
-func (s *side) list(ctx context.Context, kind schema.GroupVersionKind, o ...client.ListOption) ([]unstructured.Unstructured, error) {
+func (d *dry) Delete(_ context.Context, obj client.Object, _ ...client.DeleteOption) error {
+	before, _ := obj.(*unstructured.Unstructured)
+	d.sent = append(d.sent, write{name: client.ObjectKeyFromObject(obj), before: before})
+	return nil
+}
+
+// Create is for events.
+func (*dry) Create(context.Context, client.Object, ...client.CreateOption) error { return nil }
+
+func (d *dry) list(ctx context.Context, kind schema.GroupVersionKind, o ...client.ListOption) ([]unstructured.Unstructured, error) {
 	var all []unstructured.Unstructured
 	for list := (&unstructured.UnstructuredList{}); ; {
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-		if err := s.all.List(ctx, list, append(slices.Clone(o), client.Limit(page), client.Continue(list.GetContinue()))...); err != nil {
-			return nil, s.explain(kind, fmt.Errorf("list %s: %w", kind.Kind, err))
+		err := d.List(ctx, list, append(slices.Clone(o), client.Limit(page), client.Continue(list.GetContinue()))...)
+		if meta.IsNoMatchError(err) {
+			return nil, fmt.Errorf("%s does not serve %s of %s", d.What, kind.Kind, kind.GroupVersion())
+		}
+		if err != nil {
+			return nil, d.Failed("list "+kind.Kind, err)
 		}
 		all = append(all, list.Items...)
 		if list.GetContinue() == "" {

@@ -110,6 +110,31 @@ func TestDiff_TakeOver(t *testing.T) {
 	testkit.Equal(t, got, want)
 }
 
+// Diff says what the app would do: in the mode Create it changes no copy, and deletes those of originals that are gone or have moved.
+func TestDiff_Create(t *testing.T) {
+	t.Parallel()
+	r := pull()
+	r.Mode = hubv1.SyncCreate
+	s := newTwoClusters(t, r)
+	changed, gone := s.original(s.hub, "source", "changed"), s.original(s.hub, "source", "gone")
+	old, left, moved := copyOf(t, r, edge, changed), copyOf(t, r, edge, gone), copyOf(t, r, edge, changed)
+	old.Data = map[string]string{"k": "old"}
+	moved.Name = "earlier"
+	moved.Annotations[r.Identity(at(edge)).Keys().HostName] = moved.Name
+	for _, one := range []*corev1.ConfigMap{old, left, moved} {
+		s.create(s.remote, one)
+	}
+	must(t, s.hub.Delete(t.Context(), gone))
+	all, err := s.diff.Run(t.Context())
+	must(t, err)
+	got := map[string]string{}
+	for _, c := range all {
+		must(t, c.Err)
+		got[c.Object] = string(c.Action)
+	}
+	testkit.Equal(t, got, map[string]string{"target/" + left.Name: "Delete", "target/" + moved.Name: "Delete"})
+}
+
 // What an API server allocates is no difference.
 func TestDiff_Allocated(t *testing.T) {
 	t.Parallel()
