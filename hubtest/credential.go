@@ -61,10 +61,8 @@ func (r *Remote) ExpireCertificate() {
 			break
 		}
 	}
-	expired := time.NewTimer(time.Until(r.state.credential.Expires()))
-	defer expired.Stop()
 	select {
-	case <-expired.C:
+	case <-time.After(time.Until(r.state.credential.Expires())):
 	case <-r.tb.Context().Done():
 	}
 }

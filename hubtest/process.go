@@ -75,14 +75,12 @@ func (p *process) start(tb testing.TB) {
 		r.err = app.Run(ctx, o)
 	})
 	p.now.Store(r)
-	timeout := time.NewTimer(p.site.options.patience)
-	defer timeout.Stop()
 	select {
 	case r.parts = <-r.up:
 	case <-r.done:
 		p.now.Store(nil)
 		tb.Fatalf("hubtest: start the hub: %v", r.failure())
-	case <-timeout.C:
+	case <-time.After(p.site.options.patience):
 		tb.Fatalf("hubtest: the caches of the hub are not filled after %s", p.site.options.patience)
 	}
 }
@@ -94,12 +92,10 @@ func (p *process) stop() error {
 	}
 	p.now.Store(nil)
 	r.cancel()
-	timeout := time.NewTimer(stopTimeout)
-	defer timeout.Stop()
 	select {
 	case <-r.done:
 		return r.err
-	case <-timeout.C:
+	case <-time.After(stopTimeout):
 		return fmt.Errorf("it has not ended within %s", stopTimeout)
 	}
 }

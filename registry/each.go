@@ -3,6 +3,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,14 +57,14 @@ func Each[T any](
 		}
 	}
 	var calls errgroup.Group
-	calls.SetLimit(orDefault(o.Concurrency, defaultEachConcurrency))
+	calls.SetLimit(cmp.Or(max(o.Concurrency, 0), defaultEachConcurrency))
 	for i := range results {
 		one := &results[i]
 		calls.Go(func() error {
 			if one.Err = context.Cause(ctx); one.Err != nil {
 				return nil
 			}
-			ctx, cancel := context.WithTimeout(ctx, orDefault(o.Timeout, defaultEachTimeout))
+			ctx, cancel := context.WithTimeout(ctx, cmp.Or(max(o.Timeout, 0), defaultEachTimeout))
 			defer cancel()
 			one.call(ctx, func(ctx context.Context) (value T, err error) {
 				err = r.WithClient(ctx, one.Cluster, func(ctx context.Context, remote client.Client) error {

@@ -4,34 +4,25 @@ package registry
 
 import (
 	"context"
-	"errors"
 
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
+	"github.com/clusterfx/clusterfx/registry/internal/transport"
 )
 
 // within ends the context with the life of the hub part, too.
-func (r *Registry) within(ctx context.Context) (context.Context, context.CancelCauseFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
+func (r *Registry) within(ctx context.Context) (context.Context, context.CancelFunc) {
 	if r.by == nil {
-		return ctx, cancel
+		return context.WithCancel(ctx)
 	}
-	life := r.by.App.Context
-	unhook := context.AfterFunc(life, func() { cancel(context.Cause(life)) })
-	return ctx, func(cause error) {
-		unhook()
-		cancel(cause)
-	}
+	return transport.Within(ctx, r.by.App.Context)
 }
 
 func (r *Registry) contained(what string, f func(Event)) func(Event) {
 	if r.by == nil {
 		return func(e Event) {
-			err := panics.Catch(func() error { f(e); return nil })
-			var panicked *panics.Error
-			if errors.As(err, &panicked) {
-				r.log.Error(err, "Code of the hub failed on an event", "function", what, "cluster", string(e.Name),
-					"stack", string(panicked.Stack))
+			if err := panics.Catch(func() error { f(e); return nil }); err != nil {
+				panics.WithStack(r.log, err).Error(err, "Code of the hub failed on an event", "function", what, "cluster", string(e.Name))
 			}
 		}
 	}

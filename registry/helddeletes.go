@@ -3,6 +3,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -79,12 +80,7 @@ func (r *Registry) newDeletes(o Options, modules catalog.Catalog) (*deletions.Gu
 	}), nil
 }
 
-func moduleBehind(ctx context.Context) string {
-	if g := contain.GuardOf(ctx); g != nil && g.Module != "" {
-		return g.Module
-	}
-	return hubModule
-}
+func moduleBehind(ctx context.Context) string { return cmp.Or(contain.ModuleOf(ctx), hubModule) }
 
 func appBehind(ctx context.Context) ClusterName {
 	if g := contain.GuardOf(ctx); g != nil {

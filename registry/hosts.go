@@ -82,7 +82,7 @@ func (r *Registry) newRemotes(o Options, modules catalog.Catalog) *actor.Common 
 		},
 		Modules: modules, Offered: r.offered, Middleware: r.middleware,
 		HubTransport: r.hubTransportFor, Graph: r.graph, Explain: explanations(o.Explain),
-		NextEpoch: func() int64 { return epochs.Add(1) }, LeaseGrace: orDefault(o.paces.LeaseGrace, leaseGrace),
+		NextEpoch: func() int64 { return epochs.Add(1) }, LeaseGrace: cmp.Or(max(o.paces.LeaseGrace, 0), leaseGrace),
 		Claim: r.claim, IsHub: r.isHub, Forget: r.forget, Changed: r.changed,
 	}
 }

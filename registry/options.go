@@ -3,6 +3,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -122,23 +123,16 @@ type Limits struct {
 }
 
 func (l Limits) withDefaults() Limits {
-	l.StartTimeout = orDefault(l.StartTimeout, 30*time.Second)
-	l.SyncTimeout = orDefault(l.SyncTimeout, 10*time.Minute)
-	l.StopTimeout = orDefault(l.StopTimeout, 10*time.Second)
-	l.ReconcileTimeout = orDefault(l.ReconcileTimeout, 5*time.Minute)
-	l.StaleAfter = orDefault(l.StaleAfter, 30*time.Second)
-	l.StaleTolerance = orDefault(l.StaleTolerance, 2*time.Minute)
-	l.Starts = orDefault(l.Starts, 64)
-	l.MaxObjects = orDefault(l.MaxObjects, 100_000)
-	l.MaxCacheBytes = orDefault(l.MaxCacheBytes, 256<<20)
+	l.StartTimeout = cmp.Or(max(l.StartTimeout, 0), 30*time.Second)
+	l.SyncTimeout = cmp.Or(max(l.SyncTimeout, 0), 10*time.Minute)
+	l.StopTimeout = cmp.Or(max(l.StopTimeout, 0), 10*time.Second)
+	l.ReconcileTimeout = cmp.Or(max(l.ReconcileTimeout, 0), 5*time.Minute)
+	l.StaleAfter = cmp.Or(max(l.StaleAfter, 0), 30*time.Second)
+	l.StaleTolerance = cmp.Or(max(l.StaleTolerance, 0), 2*time.Minute)
+	l.Starts = cmp.Or(max(l.Starts, 0), 64)
+	l.MaxObjects = cmp.Or(max(l.MaxObjects, 0), 100_000)
+	l.MaxCacheBytes = cmp.Or(max(l.MaxCacheBytes, 0), 256<<20)
 	return l
-}
-
-func orDefault[T int | time.Duration](v, otherwise T) T {
-	if v > 0 {
-		return v
-	}
-	return otherwise
 }
 
 // Journal records starts where they survive a crash: a module may take the process down, and the next starts such apps with care

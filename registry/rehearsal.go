@@ -40,12 +40,7 @@ func (r *Registry) Repeat(name ClusterName) { r.remotes.Apps.Queues.Repeat(strin
 func (r *Registry) Measure(name ClusterName) { r.remotes.Apps.Metrics.Measure(string(name)) }
 
 // ModuleOf returns the name of the module on whose behalf a write is sent, for Middleware; empty for the hub itself.
-func ModuleOf(ctx context.Context) string {
-	if g := contain.GuardOf(ctx); g != nil {
-		return g.Module
-	}
-	return ""
-}
+func ModuleOf(ctx context.Context) string { return contain.ModuleOf(ctx) }
 
 // DeleteLimits returns how many objects of a kind a module may delete without evidence, in one cluster and in all, within ten minutes.
 func (r *Registry) DeleteLimits(module string, what schema.GroupResource, labels map[string]string) (perTarget, perFleet int) {

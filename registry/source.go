@@ -39,7 +39,7 @@ func (r *Registry) Follow(ctx context.Context, f func(Event)) {
 	}
 	call := r.contained("function given to Follow", f)
 	go func() {
-		defer cancel(nil)
+		defer cancel()
 		defer r.events.subscribers.Delete(mailbox)
 		for {
 			select {

@@ -3,6 +3,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/cache"
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
+	"github.com/clusterfx/clusterfx/registry/internal/transport"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -49,19 +51,20 @@ func (r *Registry) WithCluster(
 		defer func() { telemetry.End(span, err, reasonOfLease) }()
 	}
 	ctx, cancel := r.within(ctx)
-	defer cancel(nil)
+	defer cancel()
 	if r.by != nil && r.by.App.Context.Err() != nil {
 		return context.Cause(r.by.App.Context)
 	}
 	a, err := r.actor(name)
 	if err != nil {
-		return r.unlessDeposed(name, err)
+		return cmp.Or(r.whyClosed(name), err)
 	}
 	lent, err := lender(a)
 	if err != nil {
 		return err
 	}
-	defer context.AfterFunc(lent.Context(), func() { cancel(context.Cause(lent.Context())) })()
+	ctx, end := transport.Within(ctx, lent.Context())
+	defer end()
 	c, err := lent.LendTo(r.by)
 	if err != nil {
 		return fmt.Errorf("make a client for %s: %w", name, err)
@@ -84,24 +87,19 @@ func lender(a *actor.Actor) (*app.Life, error) {
 	return now.Epoch, nil
 }
 
-func (r *Registry) unlessDeposed(name ClusterName, err error) error {
+// whyClosed returns the error of Options.Gate for a remote.
+func (r *Registry) whyClosed(name ClusterName) error {
 	if r.remotes.Apps.Gate == nil {
-		return err
+		return nil
 	}
-	if _, closed := r.remotes.Apps.Gate(name); closed != nil {
-		return closed
-	}
+	_, err := r.remotes.Apps.Gate(name)
 	return err
 }
 
 // IsElsewhere reports whether another replica runs a remote or will: Options.Gate matches ErrElsewhere, also for warm ones. One
 // neither registered here nor elsewhere has left the hub, as far as this replica knows.
 func (r *Registry) IsElsewhere(name ClusterName) bool {
-	if r.remotes.Apps.Gate == nil {
-		return false
-	}
-	_, closed := r.remotes.Apps.Gate(name)
-	return errors.Is(closed, ErrElsewhere)
+	return errors.Is(r.whyClosed(name), ErrElsewhere)
 }
 
 // lentCluster has a client that works until the lease ends, also when another app has replaced this app.

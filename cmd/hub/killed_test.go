@@ -107,12 +107,9 @@ func (k *killer) leaveAlone(i int) time.Duration {
 
 func journal(t *testing.T, c client.Client) (entries []string, err error) {
 	t.Helper()
-	for _, name := range cluster.JournalNames() {
-		var part corev1.ConfigMap
-		err = errors.Join(err, client.IgnoreNotFound(c.Get(t.Context(), client.ObjectKey{Namespace: hubv1.DefaultNamespace, Name: name}, &part)))
-		entries = slices.AppendSeq(entries, maps.Values(part.Data))
-	}
-	return entries, err
+	var all corev1.ConfigMap
+	err = c.Get(t.Context(), client.ObjectKey{Namespace: hubv1.DefaultNamespace, Name: cluster.JournalName}, &all)
+	return slices.Collect(maps.Values(all.Data)), client.IgnoreNotFound(err)
 }
 
 // noStarts returns an error while an app is being started, or processes have ended while it was.

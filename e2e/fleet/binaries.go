@@ -29,13 +29,18 @@ func Binary(name string) (string, error) {
 		}
 		return path, err
 	}
+	return built(KubernetesVersion, name, "make controlplane")
+}
+
+// built returns the path of a program of a version, or an error with the command that builds it.
+func built(version, name, command string) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		return name, fmt.Errorf("find the folder with %s: %w", name, err)
+		return name, fmt.Errorf("find the folder with %s of Kubernetes %s: %w", name, version, err)
 	}
-	path := filepath.Join(cache, "clusterfx", "controlplane", KubernetesVersion, name)
+	path := filepath.Join(cache, "clusterfx", "controlplane", version, name)
 	if !executable(path) {
-		return path, fmt.Errorf(`%s is missing: run "make controlplane"`, path)
+		return path, fmt.Errorf(`%s is missing: run "%s"`, path, command)
 	}
 	return path, nil
 }

@@ -3,6 +3,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -61,7 +62,7 @@ func (c *Cluster) awaitRights(ctx context.Context, s rbacv1.Subject, rule rbacv1
 	})
 }
 
-// reviewOf is for the first action that a rule allows.
+// reviewOf is for an action that a rule allows.
 func reviewOf(s rbacv1.Subject, rule rbacv1.PolicyRule) *authorizationv1.SubjectAccessReview {
 	user := s.Name
 	if s.Kind == rbacv1.ServiceAccountKind {
@@ -70,23 +71,16 @@ func reviewOf(s rbacv1.Subject, rule rbacv1.PolicyRule) *authorizationv1.Subject
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user}}
 	if len(rule.NonResourceURLs) > 0 {
 		review.Spec.NonResourceAttributes = &authorizationv1.NonResourceAttributes{
-			Path: first(rule.NonResourceURLs), Verb: first(rule.Verbs),
+			Path: cmp.Or(rule.NonResourceURLs...), Verb: cmp.Or(rule.Verbs...),
 		}
 		return review
 	}
-	resource, subresource, _ := strings.Cut(first(rule.Resources), "/")
+	resource, subresource, _ := strings.Cut(cmp.Or(rule.Resources...), "/")
 	review.Spec.ResourceAttributes = &authorizationv1.ResourceAttributes{
-		Verb: first(rule.Verbs), Group: first(rule.APIGroups),
-		Resource: resource, Subresource: subresource, Name: first(rule.ResourceNames),
+		Verb: cmp.Or(rule.Verbs...), Group: cmp.Or(rule.APIGroups...),
+		Resource: resource, Subresource: subresource, Name: cmp.Or(rule.ResourceNames...),
 	}
 	return review
-}
-
-func first(list []string) string {
-	if len(list) == 0 {
-		return ""
-	}
-	return list[0]
 }
 
 func (c *Cluster) withdraw(ctx context.Context, s rbacv1.Subject) error {

@@ -82,22 +82,15 @@ func (p program) start() (*process, error) {
 
 // guard runs a command when this process dies without calling release.
 func guard(command ...string) (release func(), err error) {
-	r, w, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = r.Close() }()
 	const script = `read -r line <&3 && exit; exec "$@"`
 	args := append([]string{"-c", script, "guard"}, command...)
 	cmd := exec.Command("/bin/sh", args...) //nolint:noctx // it ends when this process does
-	cmd.ExtraFiles = []*os.File{r}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := cmd.Start(); err != nil {
-		return nil, errors.Join(err, w.Close())
+	ended, err := startPiped(cmd)
+	if err != nil {
+		return nil, err
 	}
 	return func() {
-		_, _ = w.WriteString("ended\n")
-		_ = w.Close()
+		ended()
 		_ = cmd.Wait()
 	}, nil
 }

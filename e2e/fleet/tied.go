@@ -20,12 +20,17 @@ exec "$@" 3<&-`
 // empty. The command is in a session of its own, which a Ctrl-C in this terminal does not reach. The caller must call ended when the
 // command has ended.
 func StartTied(cmd *exec.Cmd, remove string) (ended func(), err error) {
+	cmd.Path, cmd.Args = "/bin/sh", append([]string{"sh", "-c", tie, remove}, cmd.Args...)
+	return startPiped(cmd)
+}
+
+// startPiped starts a command in a session of its own, with a pipe at descriptor 3, at whose end it notices the death of this process.
+func startPiped(cmd *exec.Cmd) (ended func(), err error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = r.Close() }()
-	cmd.Path, cmd.Args = "/bin/sh", append([]string{"sh", "-c", tie, remove}, cmd.Args...)
 	cmd.ExtraFiles = []*os.File{r}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -48,15 +47,7 @@ func apiServerOf(version string) (string, error) {
 	if !slices.Contains(Versions(), version) {
 		return "", fmt.Errorf("%q is no version of Kubernetes that can be built: use one of %s", version, strings.Join(Versions(), ", "))
 	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return "", fmt.Errorf("find the folder with Kubernetes %s: %w", version, err)
-	}
-	path := filepath.Join(cache, "clusterfx", "controlplane", version, apiServerBinary)
-	if !executable(path) {
-		return "", fmt.Errorf(`%s is missing: run "make controlplane KUBERNETES=%s"`, path, version)
-	}
-	return path, nil
+	return built(version, apiServerBinary, "make controlplane KUBERNETES="+version)
 }
 
 // CreateVersion is Create with another version of kube-apiserver, one of Versions. Processes only.

@@ -117,8 +117,7 @@ func command(ctx context.Context, args, env []string) (code int, err error) {
 	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) }
 	c.WaitDelay = patience
 	err = c.Run()
-	var failed *exec.ExitError
-	if errors.As(err, &failed) {
+	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
 		return max(failed.ExitCode(), 1), nil // -1: ended by a signal.
 	}
 	return 0, err

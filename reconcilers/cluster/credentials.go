@@ -135,8 +135,7 @@ func accepts(cluster *hubv1.Cluster, fingerprint string) bool {
 }
 
 func reasonOf(err error) string {
-	var refusal *kubeconfig.Error
-	if errors.As(err, &refusal) {
+	if refusal, ok := errors.AsType[*kubeconfig.Error](err); ok {
 		return string(refusal.Reason)
 	}
 	return hubv1.ReasonInvalidKubeconfig

@@ -114,8 +114,7 @@ func (r *reconciler) keep(ctx context.Context, cluster *hubv1.Cluster, held erro
 	}
 	info = runs.info
 	info.DeletesHeld = state.Condition{Status: metav1.ConditionTrue, Reason: hubv1.ReasonLimitExceeded, Message: held.Error()}
-	var refused *deletes.HeldError
-	if errors.As(held, &refused) {
+	if refused, ok := errors.AsType[*deletes.HeldError](held); ok {
 		info.DeletesHeld.Reason = string(refused.Reason)
 	}
 	again, err := r.reportAsRunner(ctx, cluster, r.statusOf(cluster, clusterstatus.LastReported(cluster), info), info)

@@ -25,9 +25,6 @@ import (
 // JournalName is the ConfigMap of the credentials namespace with the starts.
 const JournalName = "clusterfx-starting"
 
-// JournalNames returns the ConfigMaps of the Journal.
-func JournalNames() []string { return []string{JournalName} }
-
 // Journal records which apps are being started, and which were when processes of the hub ended.
 type Journal = journal.Journal
 

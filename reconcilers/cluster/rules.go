@@ -37,7 +37,7 @@ func CredentialsRules() []rbacv1.PolicyRule {
 		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "list", "watch"}},
 		{APIGroups: []string{""}, Resources: []string{configMaps}, Verbs: []string{"create"}},
 		{
-			APIGroups: []string{""}, Resources: []string{configMaps}, ResourceNames: JournalNames(),
+			APIGroups: []string{""}, Resources: []string{configMaps}, ResourceNames: []string{JournalName},
 			Verbs: []string{verbGet, verbPatch},
 		},
 		{

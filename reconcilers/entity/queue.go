@@ -27,15 +27,13 @@ func (q *queue) Start(ctx context.Context, inner workqueue.TypedRateLimitingInte
 	q.mu.Lock()
 	q.inner = inner
 	q.mu.Unlock()
-	unsubscribe := q.bucket.Subscribe(func(c bucket.Change) { q.add(c.Key, operationOf(c), 0) })
-	context.AfterFunc(ctx, unsubscribe)
+	context.AfterFunc(ctx, q.bucket.Subscribe(func(c bucket.Change) { q.add(c.Key, operationOf(c), 0) }))
 	for _, x := range q.owned {
-		unsubscribe := x.bucket.Subscribe(func(c bucket.Change) {
+		context.AfterFunc(ctx, x.bucket.Subscribe(func(c bucket.Change) {
 			for _, primary := range x.changed(c.Key) {
 				q.add(primary, OperationSecondary, 0)
 			}
-		})
-		context.AfterFunc(ctx, unsubscribe)
+		}))
 	}
 	return nil
 }

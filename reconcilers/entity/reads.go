@@ -36,8 +36,7 @@ type readEntities struct {
 }
 
 func (r *readEntities) Start(ctx context.Context, q workqueue.TypedRateLimitingInterface[Request]) error {
-	unsubscribe := r.bucket.Subscribe(func(c bucket.Change) { q.Add(Request{Key: c.Key, read: r}) })
-	context.AfterFunc(ctx, unsubscribe)
+	context.AfterFunc(ctx, r.bucket.Subscribe(func(c bucket.Change) { q.Add(Request{Key: c.Key, read: r}) }))
 	return nil
 }
 

@@ -167,10 +167,8 @@ func (s *Secondaries) isAsDesired(found client.Object, desired *unstructured.Uns
 func (s *Secondaries) refused(ctx context.Context, obj client.Object, existed bool, err error) error {
 	if apierrors.IsConflict(err) && !existed {
 		found := obj.DeepCopyObject().(client.Object) //nolint:forcetypeassert // A deep copy has the type of the original.
-		if s.live.Get(ctx, client.ObjectKeyFromObject(obj), found) == nil {
-			if !s.owns(found) {
-				return s.foreign(obj)
-			}
+		if s.live.Get(ctx, client.ObjectKeyFromObject(obj), found) == nil && !s.owns(found) {
+			return s.foreign(obj)
 		}
 	}
 	return fmt.Errorf("apply %s of %s: %w", client.ObjectKeyFromObject(obj), s.owner.Key, err)

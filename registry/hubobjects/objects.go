@@ -6,8 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
+	"maps"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -77,7 +78,7 @@ func (o *Objects) List(ctx context.Context, list client.ObjectList, opts ...clie
 	}
 	var found []client.Object
 	o.informer.mu.RLock() // for no code of a module, such as the selector
-	for key := range o.own() {
+	for _, key := range o.own() {
 		if of.Namespace == "" || of.Namespace == key.Namespace {
 			found = append(found, o.informer.objects[key])
 		}
@@ -130,16 +131,11 @@ func (o *Objects) find(key client.ObjectKey) client.Object {
 }
 
 // own has the keys of the app's objects in the hub. It needs the lock of the informer.
-func (o *Objects) own() iter.Seq[client.ObjectKey] {
-	return func(yield func(client.ObjectKey) bool) {
-		for key := range o.keys {
-			for object := range o.index.objects[key] {
-				if !yield(object) {
-					return
-				}
-			}
-		}
+func (o *Objects) own() (all []client.ObjectKey) {
+	for key := range o.keys {
+		all = slices.AppendSeq(all, maps.Keys(o.index.objects[key]))
 	}
+	return all
 }
 
 // copyOf returns a copy of an object that says its kind.

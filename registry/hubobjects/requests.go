@@ -132,7 +132,7 @@ func (o *Objects) listen() *listener {
 		return l
 	}
 	o.listeners[l] = struct{}{}
-	for key := range o.own() {
+	for _, key := range o.own() {
 		l.note(key, nil)
 	}
 	return l

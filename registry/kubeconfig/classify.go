@@ -132,8 +132,7 @@ const remoteError = "remote error"
 
 // statusCode returns 0 for other errors.
 func statusCode(err error) int {
-	var status *StatusError
-	if errors.As(err, &status) {
+	if status, ok := errors.AsType[*StatusError](err); ok {
 		return status.Code
 	}
 	var api apierrors.APIStatus
@@ -173,16 +172,14 @@ func (e *verifyError) Unwrap() error { return e.error }
 
 // blame adds what the error's message needs.
 func (w *wiring) blame(err error) error {
-	var verify *tls.CertificateVerificationError
-	if errors.As(err, &verify) {
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return &verifyError{err, w.endpoint.CAKey}
 	}
 	return err
 }
 
 func caKeyIn(err error) string {
-	var verify *verifyError
-	if errors.As(err, &verify) && verify.caKey != "" {
+	if verify, ok := errors.AsType[*verifyError](err); ok && verify.caKey != "" {
 		return verify.caKey
 	}
 	return "certificate-authority-data"

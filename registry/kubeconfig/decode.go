@@ -45,9 +45,8 @@ func decodeJSON(raw []byte, at place, into any) error {
 	case len(strict) == 0:
 		return nil
 	}
-	var field json.FieldError
 	path := ""
-	if errors.As(strict[0], &field) {
+	if field, ok := errors.AsType[json.FieldError](strict[0]); ok {
 		path = field.FieldPath()
 	}
 	if strings.HasPrefix(strict[0].Error(), "duplicate") {

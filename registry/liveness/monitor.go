@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 const (
@@ -70,19 +71,12 @@ func (m *Monitor) Run(ctx context.Context) {
 	var pulse sync.WaitGroup
 	pulse.Go(func() { m.pulse.Run(ctx) })
 	defer pulse.Wait()
-	ticker := time.NewTicker(checkEvery)
-	defer ticker.Stop()
 	var before []Subject
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			now := m.stuck()
-			m.report(before, now)
-			before = now
-		}
-	}
+	wait.NonSlidingUntilWithContext(ctx, func(context.Context) {
+		now := m.stuck()
+		m.report(before, now)
+		before = now
+	}, checkEvery)
 }
 
 // Pulse beats while Run does. It is nil for a nil monitor.

@@ -4,6 +4,7 @@ package state
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -129,13 +130,13 @@ const (
 
 // WithDefaults returns d with every zero field filled in.
 func (d Desired) WithDefaults() Desired {
-	d.Probe.Period = orDefault(d.Probe.Period, defaultProbePeriod)
-	d.Probe.Timeout = orDefault(d.Probe.Timeout, defaultProbeTimeout)
-	d.Probe.FailureThreshold = orDefault(d.Probe.FailureThreshold, defaultFailureThreshold)
-	d.Probe.SuccessThreshold = orDefault(d.Probe.SuccessThreshold, defaultSuccessThreshold)
-	d.Client.QPS = orDefault(d.Client.QPS, defaultQPS)
-	d.Client.Burst = orDefault(d.Client.Burst, defaultBurst)
-	d.Client.Timeout = orDefault(d.Client.Timeout, defaultRequestTimeout)
+	d.Probe.Period = cmp.Or(max(d.Probe.Period, 0), defaultProbePeriod)
+	d.Probe.Timeout = cmp.Or(max(d.Probe.Timeout, 0), defaultProbeTimeout)
+	d.Probe.FailureThreshold = cmp.Or(max(d.Probe.FailureThreshold, 0), defaultFailureThreshold)
+	d.Probe.SuccessThreshold = cmp.Or(max(d.Probe.SuccessThreshold, 0), defaultSuccessThreshold)
+	d.Client.QPS = cmp.Or(max(d.Client.QPS, 0), defaultQPS)
+	d.Client.Burst = cmp.Or(max(d.Client.Burst, 0), defaultBurst)
+	d.Client.Timeout = cmp.Or(max(d.Client.Timeout, 0), defaultRequestTimeout)
 	return d
 }
 
@@ -145,13 +146,6 @@ func (d Desired) Clone() Desired {
 	d.Modules, d.Namespaces = slices.Clone(d.Modules), slices.Clone(d.Namespaces)
 	d.Endpoint.CAData = bytes.Clone(d.Endpoint.CAData)
 	return d
-}
-
-func orDefault[T int | float64 | time.Duration](v, otherwise T) T {
-	if v > 0 {
-		return v
-	}
-	return otherwise
 }
 
 // InvalidNameError is returned for the name of a remote that is not a DNS label.

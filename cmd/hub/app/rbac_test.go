@@ -124,13 +124,7 @@ func TestRBAC_IsEnough(t *testing.T) {
 		return nil
 	})
 	eventually(t, func() error { // The hub records the starts of apps in its journal.
-		var err error
-		for _, name := range cluster.JournalNames() {
-			if err = h.Get(t.Context(), client.ObjectKey{Namespace: hubv1.DefaultNamespace, Name: name}, &corev1.ConfigMap{}); err == nil {
-				return nil
-			}
-		}
-		return err
+		return h.Get(t.Context(), client.ObjectKey{Namespace: hubv1.DefaultNamespace, Name: cluster.JournalName}, &corev1.ConfigMap{})
 	})
 	h.expectEvent(metav1.NamespaceDefault, &found, hubv1.ReasonReady)
 	h.expectRefusal("exactly")
@@ -202,7 +196,7 @@ func (h *hub) expectByName(config *rest.Config) {
 		}
 		h.must(h.Delete(h.t.Context(), other))
 	}
-	for _, name := range append(cluster.JournalNames(), cluster.HoldsName) {
+	for _, name := range []string{cluster.JournalName, cluster.HoldsName} {
 		own := &corev1.ConfigMap{ObjectMeta: key(name)}
 		h.must(client.IgnoreAlreadyExists(h.Create(h.t.Context(), own.DeepCopy())))
 		h.must(c.Get(h.t.Context(), client.ObjectKeyFromObject(own), own))

@@ -255,15 +255,8 @@ func (b *Bucket) Subscribe(f func(Change)) (unsubscribe func()) {
 	id := b.nextID
 	b.nextID++
 	b.watchers[id] = f
-	present := make([]Change, 0, len(b.held.entries)+len(b.held.markers))
-	for key, e := range b.held.entries {
-		present = append(present, Change{Key: key, Operation: Put, Revision: e.Revision, Listed: true})
-	}
-	for key := range b.held.markers {
-		if _, ok := b.held.entries[key]; !ok {
-			present = append(present, b.held.lacks(key))
-		}
-	}
+	nothing := newHeld()
+	present := nothing.replace(b.held, true)
 	b.mu.Unlock()
 	for _, c := range present {
 		f(c)

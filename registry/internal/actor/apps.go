@@ -107,11 +107,7 @@ func (a *Actor) noteFailure(failed machine.Failure, err error, isExpected bool) 
 	} else {
 		a.host.Apps.Metrics.CountAppFailure(string(a.name), failed.Reason)
 	}
-	var panicked *panics.Error
-	if errors.As(err, &panicked) {
-		log = log.WithValues("stack", string(panicked.Stack))
-	}
-	log.Info("The app failed and will be started again",
+	panics.WithStack(log, err).Info("The app failed and will be started again",
 		"module", failed.Module, "reason", failed.Reason, "error", a.host.Explain(failed.Message, failed.Problem))
 }
 
@@ -133,11 +129,9 @@ func (a *Actor) stopEpoch(number int64) {
 }
 
 func (a *Actor) waitFor(e *app.Life) {
-	patience := time.NewTimer(a.host.Apps.Limits.StopTimeout)
-	defer patience.Stop()
 	select {
 	case <-e.Done():
-	case <-patience.C:
+	case <-time.After(a.host.Apps.Limits.StopTimeout):
 		if e.LeaveBehind() {
 			a.leaveBehind(e)
 		}
@@ -175,10 +169,8 @@ func (a *Actor) retire(number int64) {
 	a.retired = append(a.retired, e)
 	a.drop(number)
 	a.work.Go(func() {
-		grace := time.NewTimer(a.host.LeaseGrace)
-		defer grace.Stop()
 		select {
-		case <-grace.C:
+		case <-time.After(a.host.LeaseGrace):
 		case <-e.Context().Done():
 		}
 		e.Stop(app.ErrReplaced)

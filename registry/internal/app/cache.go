@@ -3,7 +3,6 @@
 package app
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -48,15 +47,8 @@ func (l *Life) cacheOptions() cache.Options {
 			Handling: l.Limits.ReconcileTimeout, Sync: l.Limits.SyncTimeout,
 		},
 		Blocked: l.Blocked, Missed: l.Missed, Stale: l.changed, Fail: l.cacheFailed,
-		Goroutines: l.Contained.Goroutines, Reader: readerIn, Undeclared: l.Undeclared,
+		Goroutines: l.Contained.Goroutines, Reader: contain.ModuleOf, Undeclared: l.Undeclared,
 	}
-}
-
-func readerIn(ctx context.Context) string {
-	if g := contain.GuardOf(ctx); g != nil {
-		return g.Module
-	}
-	return ""
 }
 
 func (l *Life) cacheFailed(err error) {

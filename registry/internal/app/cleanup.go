@@ -13,6 +13,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
 )
@@ -129,21 +130,13 @@ const (
 
 // awaitGate waits, for every at least, until the gate is open. It returns false if ctx ends before that.
 func (l *Life) awaitGate(ctx context.Context, every time.Duration) (open bool) {
-	again := time.NewTicker(every)
-	defer again.Stop()
-	for {
-		select {
-		case <-again.C:
-		case <-ctx.Done():
-			return false
-		}
+	return wait.PollUntilContextCancel(ctx, every, false, func(context.Context) (bool, error) {
 		if l.Gate == nil {
-			return true
+			return true, nil
 		}
-		if _, err := l.Gate(l.Name); err == nil {
-			return true
-		}
-	}
+		_, err := l.Gate(l.Name)
+		return err == nil, nil
+	}) == nil
 }
 
 // try runs a step once, within its share of the time that is left for it and the steps after it.

@@ -55,14 +55,12 @@ type Failure struct {
 
 // Describe returns the failure for the status from the error that ended an App.
 func Describe(err error) Failure {
-	var failed *ModuleError
-	if errors.As(err, &failed) {
+	if failed, ok := errors.AsType[*ModuleError](err); ok {
 		return Failure{
 			Module: failed.Module, Reason: failed.Reason, Message: state.Sanitize(failed.Error()), Problem: failed.Problem,
 		}
 	}
-	var remote *remoteError
-	if errors.As(err, &remote) {
+	if _, ok := errors.AsType[*remoteError](err); ok {
 		_, message := kubeconfig.Classify(err)
 		return Failure{Reason: state.ReasonStartFailed, Message: state.Sanitize("discover the API: " + message), OfRemote: true}
 	}

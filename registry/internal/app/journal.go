@@ -74,8 +74,6 @@ type record struct {
 	timer *time.Timer
 }
 
-func (r *record) open(end func()) { r.end = end }
-
 // closeAfter replaces the time of an earlier call.
 func (r *record) closeAfter(d time.Duration) {
 	if r.timer != nil {

@@ -32,7 +32,7 @@ func TestRecord(t *testing.T) {
 				began := time.Now()
 				closed := make(chan time.Duration, 1)
 				var r record
-				r.open(func() { closed <- time.Since(began) })
+				r.end = func() { closed <- time.Since(began) }
 				c.do(&r)
 				if got := <-closed; got != c.want {
 					t.Errorf("closed after %s, want %s", got, c.want)

@@ -242,11 +242,9 @@ func (r *Running) Wait(atMost time.Duration) {
 	if r == nil {
 		return
 	}
-	patience := time.NewTimer(atMost)
-	defer patience.Stop()
 	select {
 	case <-r.Done:
-	case <-patience.C:
+	case <-time.After(atMost):
 	}
 }
 

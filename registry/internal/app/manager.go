@@ -215,13 +215,12 @@ func (l *Life) MakeManager(connection *rest.Config, mapper meta.RESTMapper, log 
 	if err != nil {
 		return fmt.Errorf("build the manager: %w", err)
 	}
-	yes := true
 	l.manager = NewManager(c, log.V(1), config.Controller{
 		// Names are unique in the process and never released, and every remote runs the same modules
 		// (controller-runtime#2994).
-		SkipNameValidation:    &yes,
-		EnableWarmup:          &yes,  // shows when a controller has its objects; see contain.Manager.Add
-		CacheSyncTimeout:      Never, // it would end every module of the app; see AwaitSync
+		SkipNameValidation:    new(true),
+		EnableWarmup:          new(true), // shows when a controller has its objects; see contain.Manager.Add
+		CacheSyncTimeout:      Never,     // it would end every module of the app; see AwaitSync
 		ReconciliationTimeout: l.Limits.ReconcileTimeout,
 		Logger:                log,
 	})

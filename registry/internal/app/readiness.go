@@ -185,7 +185,7 @@ func (t *tracker) Waiting() state.Condition {
 		return state.Condition{}
 	}
 	slices.Sort(names)
-	worst, of := t.worst(), "module "+strings.Join(names, ", ")
+	worst, of := worstOf(t.blocks), "module "+strings.Join(names, ", ")
 	if !strings.HasPrefix(worst.Message, of+" ") {
 		worst.Message = of + ": " + worst.Message
 	}
@@ -193,8 +193,6 @@ func (t *tracker) Waiting() state.Condition {
 		Status: metav1.ConditionFalse, Reason: reasonFor(worst), Message: state.Sanitize(worst.Message), Problem: worst.Problem,
 	}
 }
-
-func (t *tracker) worst() cache.Block { return worstOf(t.blocks) }
 
 // worstOf returns what an operator should fix first: a denied request, then another error, then a missing kind.
 func worstOf(blocks map[string]cache.Block) cache.Block {
@@ -219,7 +217,7 @@ func (t *tracker) worstFor(p *progress) cache.Block {
 	if own := t.blocksOf(p); len(own) > 0 {
 		return worstOf(own)
 	}
-	return t.worst()
+	return worstOf(t.blocks)
 }
 
 func (t *tracker) blocksOf(p *progress) map[string]cache.Block {

@@ -66,10 +66,10 @@ func (l *Life) start(ctx context.Context, r *record) error {
 	end := l.Journal.begin(l.ctx, l.Name, alone, l.Log)
 	if alone {
 		// It starts alone until it has proven itself.
-		r.open(func() { end(); release() })
+		r.end = func() { end(); release() }
 	} else {
 		defer release()
-		r.open(end)
+		r.end = end
 	}
 	if err := l.stage(ctx, "app.connect", l.connect); err != nil {
 		return err
@@ -103,12 +103,10 @@ func (l *Life) Build(f func() error) { l.Building = run(f, nil) }
 
 // AwaitGraph returns when the graph is built, or when that took too long because a constructor does not return.
 func (l *Life) AwaitGraph() error {
-	patience := time.NewTimer(l.Limits.StartTimeout)
-	defer patience.Stop()
 	select {
 	case <-l.Building.Done:
 		return l.Building.Err
-	case <-patience.C:
+	case <-time.After(l.Limits.StartTimeout):
 		return &ModuleError{
 			Module: l.graph.current(), Reason: state.ReasonBuildFailed,
 			Err: fmt.Errorf("a constructor or invoke did not return within %s", l.Limits.StartTimeout),
@@ -124,8 +122,7 @@ func (l *Life) StartHooks() error {
 		fmt.Errorf("the start timeout of %s has ended", l.Limits.StartTimeout))
 	defer cancel()
 	err := l.hooks.start(ctx)
-	var failed *ModuleError
-	if errors.As(err, &failed) && l.ctx.Err() == nil {
+	if failed, ok := errors.AsType[*ModuleError](err); ok && l.ctx.Err() == nil {
 		l.moduleFailed(failed)
 	}
 	return err

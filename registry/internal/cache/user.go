@@ -291,11 +291,9 @@ func (i *userInformer) AddEventHandlerWithOptions(
 	}
 	i.by.receives(i.what, handle)
 	if i.HasSynced() {
-		patience := time.NewTimer(firstLook)
-		defer patience.Stop()
 		select {
 		case <-handle.HasSyncedChecker().Done():
-		case <-patience.C:
+		case <-time.After(firstLook):
 		}
 	}
 	return handle, nil

@@ -86,7 +86,7 @@ const maxKnownRules = 1024
 // ConfigRules returns the permissions that follow from the configuration of the module for the remote. They are kept by the
 // overrides that apply: the module's function is not called for each remote.
 func (c Choice) ConfigRules() (ConfigRules, error) {
-	if c.known == nil {
+	if c.known == nil || c.RulesOf == nil {
 		return c.rulesOf(c.layers)
 	}
 	name := fmt.Sprint(c.overrides)
@@ -102,9 +102,6 @@ func (c Choice) ConfigRules() (ConfigRules, error) {
 // RulesFor returns the permissions for a remote with these labels: none if several overrides together are invalid, with
 // which the app fails.
 func (e *Item) RulesFor(labels map[string]string) ConfigRules {
-	if e.RulesOf == nil {
-		return ConfigRules{}
-	}
 	rules, _ := e.with(e.overridesFor(labels)).ConfigRules() // Choice.ProvideConfig returns the error.
 	return rules
 }
@@ -115,9 +112,6 @@ func (e *Item) rulesFor(labels map[string]string) []rbacv1.PolicyRule {
 
 // AllRules returns the permissions that follow from the configuration without overrides and with each of them alone.
 func (e *Item) AllRules() (ConfigRules, error) {
-	if e.RulesOf == nil {
-		return ConfigRules{}, nil
-	}
 	var all ConfigRules
 	var problems []error
 	for i := -1; i < len(e.overrides); i++ {

@@ -94,8 +94,7 @@ func fieldProblems[T any](layer []byte, whole error) []error {
 }
 
 func explainType(field string, err error) error {
-	var wrong *json.UnmarshalTypeError
-	if errors.As(err, &wrong) && wrong.Field != "" {
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
 		return fmt.Errorf("field %q: use a value of type %s, not of type %s", wrong.Field, wrong.Type, wrong.Value)
 	}
 	return fmt.Errorf("field %q: %w", field, err)

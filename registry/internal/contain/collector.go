@@ -34,8 +34,7 @@ func (m *registerer) Register(c prometheus.Collector) error {
 		return fmt.Errorf("register a metrics collector: its Describe did not return within %s", collectorPatience)
 	}
 	err := m.Registerer.Register(&collector{collector: c, guard: m.guard, descs: descs})
-	var registered prometheus.AlreadyRegisteredError
-	if errors.As(err, &registered) {
+	if registered, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
 		if earlier, ok := registered.ExistingCollector.(*collector); ok {
 			registered.ExistingCollector = earlier.collector
 		}
@@ -146,8 +145,7 @@ func collectWithin[T any](atMost time.Duration, f func(chan<- T)) (sent []T, ok 
 		defer close(to)
 		f(to)
 	}()
-	patience := time.NewTimer(atMost)
-	defer patience.Stop()
+	late := time.After(atMost)
 	for {
 		select {
 		case one, more := <-to:
@@ -155,7 +153,7 @@ func collectWithin[T any](atMost time.Duration, f func(chan<- T)) (sent []T, ok 
 				return sent, true
 			}
 			sent = append(sent, one)
-		case <-patience.C:
+		case <-late:
 			go func() {
 				for range to { // so that f can return
 				}

@@ -54,12 +54,7 @@ func (g *Container) Fail(err error) {
 		g.App.Fail(g.Module, err)
 		return
 	}
-	var panicked *panics.Error
-	if errors.As(err, &panicked) {
-		g.log.Error(err, "Code of the hub failed on an object of a remote", "stack", string(panicked.Stack))
-		return
-	}
-	g.log.Error(err, "Code of the hub failed on an object of a remote")
+	panics.WithStack(g.log, err).Error(err, "Code of the hub failed on an object of a remote")
 }
 
 // Call calls the module's code in a goroutine of another owner.
@@ -107,6 +102,14 @@ type guardKey struct{}
 func GuardOf(ctx context.Context) *Container {
 	g, _ := ctx.Value(guardKey{}).(*Container)
 	return g
+}
+
+// ModuleOf returns the name of that module, or "", also for code of the hub.
+func ModuleOf(ctx context.Context) string {
+	if g := GuardOf(ctx); g != nil {
+		return g.Module
+	}
+	return ""
 }
 
 // CountPanic counts a panic, unless the app has ended: the remote may have been removed.

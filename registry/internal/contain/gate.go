@@ -80,10 +80,8 @@ func (p *Gate) Close(atMost time.Duration) {
 		p.active.Wait()
 		close(idle)
 	}()
-	patience := time.NewTimer(atMost)
-	defer patience.Stop()
 	select {
 	case <-idle:
-	case <-patience.C:
+	case <-time.After(atMost):
 	}
 }

@@ -156,7 +156,8 @@ func (q *Queue[T]) raise(i *item[T], priority int) {
 		return
 	}
 	if i.place != delayed {
-		q.series.raised(i.priority, priority)
+		q.series.deepen(i.priority, -1)
+		q.series.deepen(priority, 1)
 	}
 	i.priority, i.order = priority, q.next()
 	switch i.place {
@@ -312,7 +313,7 @@ func (q *Queue[T]) ShutDown() {
 // drop keeps an item in work for Done.
 func (q *Queue[T]) drop(key T, i *item[T]) {
 	if i.place == ready || i.place == aside {
-		q.series.dropped(i.priority)
+		q.series.deepen(i.priority, -1)
 	}
 	i.place = nowhere
 	if !i.inWork {

@@ -63,11 +63,9 @@ func NewQueueMetrics(r prometheus.Registerer) *QueueMetrics {
 // register returns what the registry has with the same description, or registers c. If it refuses c, the values of c
 // are not exported.
 func register[C prometheus.Collector](r prometheus.Registerer, c C) C {
-	var registered prometheus.AlreadyRegisteredError
-	if errors.As(r.Register(c), &registered) {
-		if existing, ok := registered.ExistingCollector.(C); ok {
-			return existing
-		}
+	registered, _ := errors.AsType[prometheus.AlreadyRegisteredError](r.Register(c))
+	if existing, ok := registered.ExistingCollector.(C); ok {
+		return existing
 	}
 	return c
 }
@@ -127,28 +125,17 @@ func (s *series) added(priority int) {
 		return
 	}
 	s.adds.Inc()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.depthOf(priority).Inc()
+	s.deepen(priority, 1)
 }
 
-func (s *series) raised(before, after int) {
+// deepen changes the depth of a priority.
+func (s *series) deepen(priority int, by float64) {
 	if s == nil {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.depthOf(before).Dec()
-	s.depthOf(after).Inc()
-}
-
-func (s *series) dropped(priority int) {
-	if s == nil {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.depthOf(priority).Dec()
+	s.depthOf(priority).Add(by)
 }
 
 // depthOf needs the lock.

@@ -113,9 +113,8 @@ type Queues struct {
 
 // NewQueues returns the Queues of a hub.
 func NewQueues() *Queues {
-	yes := true
 	reference, err := controller.NewUnmanaged("queue", controller.Options{
-		SkipNameValidation: &yes,
+		SkipNameValidation: new(true),
 		Reconciler: reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) {
 			return ctrl.Result{}, nil
 		}),

@@ -48,7 +48,7 @@ func (p *part) info() state.HubPartStatus {
 	one.Zombies = p.zombies
 	p.mu.Unlock()
 	if life != nil && life.Context().Err() == nil && one.State != state.ModuleStandby {
-		one.Controllers = life.controllers()
+		one.Controllers = life.Modules()[0].Controllers // It has one module.
 	}
 	return one
 }
@@ -143,8 +143,7 @@ func (p *part) reports(l *Run, reason, message string) {
 
 func (p *part) failed(err error, wasReady bool, after time.Duration) {
 	f := app.Describe(err)
-	var ofModule *app.ModuleError
-	if errors.As(err, &ofModule) {
+	if ofModule, ok := errors.AsType[*app.ModuleError](err); ok {
 		f.Message = ofModule.Err.Error() // the part has the name
 	}
 	p.mu.Lock()
@@ -155,25 +154,18 @@ func (p *part) failed(err error, wasReady bool, after time.Duration) {
 	restarts := p.now.Restarts
 	p.mu.Unlock()
 	p.supervisor.Host.Metrics.CountHubPartFailure(p.module.Name, f.Reason)
-	log := p.log
-	var panicked *panics.Error
-	if errors.As(err, &panicked) {
-		log = log.WithValues("stack", string(panicked.Stack))
-	}
-	log.Error(err, "The hub part of a module failed and will be started again", "reason", f.Reason, "failures", restarts)
+	panics.WithStack(p.log, err).Error(err, "The hub part of a module failed and will be started again", "reason", f.Reason, "failures", restarts)
 	p.override(state.ModuleStatus{State: state.ModuleFailed, Reason: f.Reason, Message: state.Sanitize(f.Message), Problem: f.Problem})
 }
 
 // waitFor leaves a life that is over behind after StopTimeout. It returns when the hub ends.
 func (p *part) waitFor(hub context.Context, life *Run) {
-	patience := time.NewTimer(p.supervisor.Host.Limits.StopTimeout)
-	defer patience.Stop()
 	select {
 	case <-life.Done():
 		return
 	case <-hub.Done():
 		return
-	case <-patience.C:
+	case <-time.After(p.supervisor.Host.Limits.StopTimeout):
 	}
 	p.log.Info("A hub part does not end; it is fenced and left behind", "goroutines", life.Contained.Goroutines())
 	p.leaveBehind(1)
@@ -200,11 +192,9 @@ func (p *part) pause(ctx context.Context) bool {
 // rest also waits until the part may have another life beside its zombies. It reports false if ctx ended before.
 func (p *part) rest(ctx context.Context, delay time.Duration) bool {
 	for {
-		again := time.NewTimer(delay)
 		select {
-		case <-again.C:
+		case <-time.After(delay):
 		case <-ctx.Done():
-			again.Stop()
 			return false
 		}
 		p.mu.Lock()

@@ -75,10 +75,8 @@ func (l *Run) watchRights() {
 
 // pause returns after a time, or when a watch was forbidden; false when the life has ended.
 func (l *Run) pause(d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 	case <-l.denied:
 		select { // for a watch that is forbidden repeatedly
 		case <-time.After(probe.PreflightMinPause):

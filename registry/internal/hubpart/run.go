@@ -174,12 +174,3 @@ func (l *Run) cleanUp(hub context.Context) {
 	cancel()
 	l.Stop(app.ErrStopped)
 }
-
-func (l *Run) controllers() []state.ControllerStatus {
-	for _, m := range l.Modules() {
-		if m.Name == l.part.module.Name {
-			return m.Controllers
-		}
-	}
-	return nil
-}

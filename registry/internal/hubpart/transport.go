@@ -19,12 +19,7 @@ type fencedTransport struct {
 }
 
 func (t *fencedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	ctx, cancel := context.WithCancelCause(r.Context())
-	unhook := context.AfterFunc(t.fence, func() { cancel(context.Cause(t.fence)) })
-	end := func() {
-		unhook()
-		cancel(nil)
-	}
+	ctx, end := transport.Within(r.Context(), t.fence)
 	if t.fence.Err() != nil {
 		end()
 		return writegate.Refuse(r, context.Cause(t.fence), transport.Refuse)

@@ -8,8 +8,11 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
+
 	"github.com/clusterfx/clusterfx/registry/internal/app"
 	"github.com/clusterfx/clusterfx/registry/internal/machine"
+	"github.com/clusterfx/clusterfx/registry/internal/transport"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -46,9 +49,8 @@ func (p *part) takeTurn(hub context.Context, life *Run) bool {
 		life.discard()
 		return false
 	}
-	work, cancel := context.WithCancelCause(hub)
-	defer cancel(nil)
-	defer context.AfterFunc(lasts, func() { cancel(context.Cause(lasts)) })()
+	work, end := transport.Within(hub, lasts)
+	defer end()
 	if !p.rest(work, 0) {
 		life.discard()
 		ended()
@@ -112,19 +114,13 @@ func (p *part) runLives(t turn, life *Run) *sync.WaitGroup {
 
 // reopened waits for a gate that closed because a renewal is late. It reports false when the turn is over.
 func (p *part) reopened(t turn, last *Run) bool {
-	again := time.NewTicker(machine.RetryBase)
-	defer again.Stop()
-	for {
-		select {
-		case <-again.C:
-		case <-t.work.Done():
-			return false
-		}
-		if last.mayWrite() == nil {
-			p.override(state.ModuleStatus{})
-			return true
-		}
+	err := wait.PollUntilContextCancel(t.work, machine.RetryBase, false, func(context.Context) (bool, error) {
+		return last.mayWrite() == nil, nil
+	})
+	if err == nil {
+		p.override(state.ModuleStatus{})
 	}
+	return err == nil
 }
 
 // mayWrite's error matches app.ErrStandby. The turn of another life does not count.

@@ -5,8 +5,11 @@
 package panics
 
 import (
+	"errors"
 	"fmt"
 	"runtime/debug"
+
+	"github.com/go-logr/logr"
 )
 
 // Error is a recovered panic. Its text is the value; the stack is for the log.
@@ -20,6 +23,14 @@ func New(value any) *Error { return &Error{Value: value, Stack: debug.Stack()} }
 
 // Error returns the value of the panic.
 func (e *Error) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
+
+// WithStack adds the stack to a logger for the error of a panic.
+func WithStack(log logr.Logger, err error) logr.Logger {
+	if panicked, ok := errors.AsType[*Error](err); ok {
+		return log.WithValues("stack", string(panicked.Stack))
+	}
+	return log
+}
 
 // Catch calls f and returns its error. It returns an *Error if f panics.
 func Catch(f func() error) (err error) {

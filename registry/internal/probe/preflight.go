@@ -129,16 +129,14 @@ func (p *preflightLoop) run(ctx context.Context) {
 
 // wait returns after a pause or a trigger; false when ctx has ended.
 func (p *preflightLoop) wait(ctx context.Context, pause time.Duration) bool {
-	shortest, longest := time.NewTimer(min(PreflightMinPause, pause)), time.NewTimer(pause)
-	defer shortest.Stop()
-	defer longest.Stop()
+	longest := time.After(pause)
 	select {
-	case <-shortest.C:
+	case <-time.After(min(PreflightMinPause, pause)):
 	case <-ctx.Done():
 		return false
 	}
 	select {
-	case <-longest.C:
+	case <-longest:
 	case <-p.kick:
 	case <-ctx.Done():
 		return false
@@ -152,10 +150,8 @@ func (p *preflightLoop) confirm(ctx context.Context, q *machine.Questions, befor
 	if !found.LostSince(before) {
 		return found
 	}
-	confirm := time.NewTimer(p.connection.shared.Pauses.Confirm)
-	defer confirm.Stop()
 	select {
-	case <-confirm.C:
+	case <-time.After(p.connection.shared.Pauses.Confirm):
 	case <-ctx.Done():
 		return found
 	}
@@ -217,8 +213,7 @@ func (c *Connection) servedKinds(ctx context.Context, gv schema.GroupVersion) (m
 	}
 	var list struct{ Resources []struct{ Name, Kind string } }
 	err := c.get(ctx, path, &list)
-	var status *kubeconfig.StatusError
-	if errors.As(err, &status) && status.Code == http.StatusNotFound {
+	if status, ok := errors.AsType[*kubeconfig.StatusError](err); ok && status.Code == http.StatusNotFound {
 		return nil, nil
 	}
 	if err != nil {

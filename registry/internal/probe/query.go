@@ -99,11 +99,16 @@ func (c *Connection) noting(ctx context.Context) context.Context {
 // healthy: the API server is ready or, without access to /readyz, responds at all.
 func (c *Connection) healthy(ctx context.Context) error {
 	_, err := c.do(ctx, http.MethodGet, "readyz", nil)
-	var status *kubeconfig.StatusError
-	if errors.As(err, &status) && (status.Code == http.StatusForbidden || status.Code == http.StatusNotFound) {
+	if isOutOfReach(err) {
 		_, err = c.do(ctx, http.MethodGet, "version", nil)
 	}
 	return err
+}
+
+// isOutOfReach: the API server responds, and the credentials may not read what was asked for, or it is not there.
+func isOutOfReach(err error) bool {
+	status, ok := errors.AsType[*kubeconfig.StatusError](err)
+	return ok && (status.Code == http.StatusForbidden || status.Code == http.StatusNotFound)
 }
 
 func (c *Connection) readVersion(ctx context.Context) (string, error) {
@@ -122,8 +127,7 @@ func (c *Connection) readVersion(ctx context.Context) (string, error) {
 func (c *Connection) readIdentity(ctx context.Context) (string, error) {
 	var ns struct{ Metadata struct{ UID string } } // The rest of the object is not decoded.
 	err := c.get(ctx, "api/v1/namespaces/kube-system", &ns)
-	var status *kubeconfig.StatusError
-	if errors.As(err, &status) && (status.Code == http.StatusForbidden || status.Code == http.StatusNotFound) {
+	if isOutOfReach(err) {
 		return "", nil
 	}
 	if err != nil {

@@ -42,11 +42,9 @@ type cacheOf struct {
 // share one series.
 func NewMetrics(r prometheus.Registerer, aggregate bool) *Metrics {
 	m := &Metrics{vectors: newVectors(), gauges: newGauges(), aggregate: aggregate}
-	var registered prometheus.AlreadyRegisteredError
-	if errors.As(r.Register(m), &registered) {
-		if earlier, ok := registered.ExistingCollector.(*Metrics); ok {
-			return earlier
-		}
+	registered, _ := errors.AsType[prometheus.AlreadyRegisteredError](r.Register(m))
+	if earlier, ok := registered.ExistingCollector.(*Metrics); ok {
+		return earlier
 	}
 	return m
 }

@@ -63,8 +63,7 @@ func NewStates(o StatesOptions) *States {
 // Register replaces the collector of a registry that was shut down.
 func (s *States) Register(at prometheus.Registerer) error {
 	err := at.Register(s)
-	var registered prometheus.AlreadyRegisteredError
-	if errors.As(err, &registered) {
+	if registered, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
 		at.Unregister(registered.ExistingCollector)
 		err = at.Register(s)
 	}

@@ -98,12 +98,7 @@ func (c *Chain) roundTrip(r *http.Request) (*http.Response, error) {
 // bound returns a context that ends with the request's, at the deadline of its kind, and with the fence, with its
 // cause.
 func (c *Chain) bound(ctx context.Context, kind requestKind) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	unhook := context.AfterFunc(c.Fence, func() { cancel(context.Cause(c.Fence)) })
-	done := func() {
-		unhook()
-		cancel(nil)
-	}
+	ctx, done := Within(ctx, c.Fence)
 	timeout := c.Timeout
 	switch kind {
 	case kindStream:
@@ -115,6 +110,16 @@ func (c *Chain) bound(ctx context.Context, kind requestKind) (context.Context, c
 	return ctx, func() {
 		stop()
 		done()
+	}
+}
+
+// Within returns a context that ends with ctx, and with the fence and its cause. The caller must call end.
+func Within(ctx, fence context.Context) (_ context.Context, end context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	unhook := context.AfterFunc(fence, func() { cancel(context.Cause(fence)) })
+	return ctx, func() {
+		unhook()
+		cancel(nil)
 	}
 }
 
@@ -181,11 +186,7 @@ func isDoubtful(ctx context.Context, response *http.Response, err error) bool {
 	if err != nil {
 		return !errors.Is(ctx.Err(), context.Canceled)
 	}
-	switch response.StatusCode {
-	case http.StatusUnauthorized, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return true
-	}
-	return false
+	return response.StatusCode == http.StatusUnauthorized || !isConclusive(response)
 }
 
 // Refuse returns err for a request that is not sent (see IsUnsent), and closes its body, as every RoundTripper must.

@@ -54,10 +54,8 @@ func pauseBefore(ctx context.Context, tried int) {
 	if tried <= connectionsAtOnce {
 		return
 	}
-	pause := time.NewTimer(connectionPause << (tried - connectionsAtOnce - 1))
-	defer pause.Stop()
 	select {
-	case <-pause.C:
+	case <-time.After(connectionPause << (tried - connectionsAtOnce - 1)):
 	case <-ctx.Done():
 	}
 }
