@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"sync"
 	"testing"
-	"time"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -100,19 +99,4 @@ func (v *victim) watchConns() <-chan *closing {
 		return c, nil
 	}
 	return conns
-}
-
-// within fails the test if the function takes more than 20 seconds.
-func within(t *testing.T, what string, f func()) {
-	t.Helper()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		f()
-	}()
-	select {
-	case <-done:
-	case <-time.After(20 * time.Second):
-		t.Fatalf("%s takes more than 20s", what)
-	}
 }

@@ -33,6 +33,7 @@ type Lender interface {
 // A Pool starts API servers and lends them. It is safe for many goroutines.
 type Pool struct {
 	create func(ctx context.Context, name string) (*fleet.Cluster, error)
+	turns  *Turns
 
 	mu       sync.Mutex // protects the fields below; held for operations on them only
 	idle     map[Role][]*server
@@ -47,11 +48,18 @@ var _ Lender = (*Pool)(nil)
 
 // New returns a pool without servers. create starts a cluster of a new name.
 func New(create func(ctx context.Context, name string) (*fleet.Cluster, error)) *Pool {
-	return &Pool{create: create, idle: map[Role][]*server{}, lent: map[*fleet.Cluster]*server{}, cleaning: map[Role]int{}}
+	return &Pool{
+		create: create, turns: NewTurns(loadOfProcessor),
+		idle: map[Role][]*server{}, lent: map[*fleet.Cluster]*server{}, cleaning: map[Role]int{},
+	}
 }
 
-// Take waits for a clean cluster, or for its turn to start one: concurrent starts take as long as one after the other.
+// Take waits for a clean cluster, or for its turn to start one: concurrent starts take as long as one after the other. A Hub has
+// to wait while the machine is overloaded and others are lent.
 func (p *Pool) Take(ctx context.Context, r Role) (*fleet.Cluster, error) {
+	if r == Hub {
+		p.turns.Await(ctx, p.lendsFewHubs)
+	}
 	for {
 		s, name, wait := p.look(r)
 		switch {
@@ -66,6 +74,18 @@ func (p *Pool) Take(ctx context.Context, r Role) (*fleet.Cluster, error) {
 			return nil, context.Cause(ctx)
 		}
 	}
+}
+
+func (p *Pool) lendsFewHubs() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	hubs := 0
+	for _, s := range p.lent {
+		if s.role == Hub {
+			hubs++
+		}
+	}
+	return hubs < 2*runtime.GOMAXPROCS(0)
 }
 
 // look returns a server, the name of one to start, or a channel to wait for.
