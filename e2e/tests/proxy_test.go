@@ -21,9 +21,7 @@ import (
 
 func TestPass(t *testing.T) {
 	t.Parallel()
-	server := startEcho(t)
-	p := fleettest.Proxy(t, server.addr())
-	conn := dial(t, p)
+	_, p, conn := connected(t)
 	exchange(t, conn, "hello")
 	must(t, conn.CloseWrite())
 	if rest, err := io.ReadAll(conn); len(rest) > 0 || err != nil {
@@ -37,8 +35,7 @@ func TestPass(t *testing.T) {
 
 func TestRefuse(t *testing.T) {
 	t.Parallel()
-	p := fleettest.Proxy(t, startEcho(t).addr())
-	conn := dial(t, p)
+	_, p, conn := connected(t)
 	exchange(t, conn, "before")
 	for range 3 {
 		set(t, p, fault.Refuse())
@@ -53,8 +50,7 @@ func TestRefuse(t *testing.T) {
 
 func TestReset(t *testing.T) {
 	t.Parallel()
-	p := fleettest.Proxy(t, startEcho(t).addr())
-	old := dial(t, p)
+	_, p, old := connected(t)
 	exchange(t, old, "before")
 	set(t, p, fault.Reset())
 	expectReset(t, old)
@@ -65,9 +61,7 @@ func TestReset(t *testing.T) {
 
 func TestBlackhole(t *testing.T) {
 	t.Parallel()
-	server := startEcho(t)
-	p := fleettest.Proxy(t, server.addr())
-	conn := dial(t, p)
+	server, p, conn := connected(t)
 	exchange(t, conn, "before")
 	set(t, p, fault.Blackhole())
 	send(t, conn, "during")
@@ -96,9 +90,7 @@ func TestBlackhole(t *testing.T) {
 
 func TestNeverRead(t *testing.T) {
 	t.Parallel()
-	server := startEcho(t)
-	p := fleettest.Proxy(t, server.addr())
-	old := dial(t, p)
+	server, p, old := connected(t)
 	exchange(t, old, "before")
 	set(t, p, fault.NeverRead())
 	send(t, old, "old")
@@ -130,9 +122,7 @@ func (z *zeros) Read(b []byte) (int, error) {
 
 func TestLoseRequests(t *testing.T) {
 	t.Parallel()
-	server := startEcho(t)
-	p := fleettest.Proxy(t, server.addr())
-	conn := dial(t, p)
+	server, p, conn := connected(t)
 	exchange(t, conn, "before")
 	set(t, p, fault.LoseRequests())
 	send(t, conn, "lost")
@@ -161,9 +151,7 @@ func TestLoseAnswers(t *testing.T) {
 
 func TestHold(t *testing.T) {
 	t.Parallel()
-	server := startEcho(t)
-	p := fleettest.Proxy(t, server.addr())
-	conn := dial(t, p)
+	server, p, conn := connected(t)
 	set(t, p, fault.Hold())
 	send(t, conn, "one ")
 	eventually(t, "the request arrives", func() bool { return server.received() == "one " })
@@ -175,8 +163,7 @@ func TestHold(t *testing.T) {
 
 func TestDelay(t *testing.T) {
 	t.Parallel()
-	p := fleettest.Proxy(t, startEcho(t).addr())
-	conn := dial(t, p)
+	_, p, conn := connected(t)
 	const delay, jitter = 100 * time.Millisecond, 50 * time.Millisecond
 	set(t, p, fault.Delay(delay, jitter))
 	for range 3 {
@@ -198,8 +185,7 @@ func TestDelay(t *testing.T) {
 
 func TestThrottle(t *testing.T) {
 	t.Parallel()
-	p := fleettest.Proxy(t, startEcho(t).addr())
-	conn := dial(t, p)
+	_, p, conn := connected(t)
 	set(t, p, fault.Throttle(100_000))
 	text := strings.Repeat("x", 60_000)
 	began := time.Now()
@@ -215,8 +201,7 @@ func TestThrottle(t *testing.T) {
 
 func TestCutAfter(t *testing.T) {
 	t.Parallel()
-	p := fleettest.Proxy(t, startEcho(t).addr())
-	conn := dial(t, p)
+	_, p, conn := connected(t)
 	exchange(t, conn, "does not count")
 	set(t, p, fault.CutAfter(5))
 	send(t, conn, "0123456789")
@@ -232,9 +217,7 @@ func TestCutAfter(t *testing.T) {
 
 func TestCorrupt(t *testing.T) {
 	t.Parallel()
-	server := startEcho(t)
-	p := fleettest.Proxy(t, server.addr())
-	conn := dial(t, p)
+	server, p, conn := connected(t)
 	set(t, p, fault.Corrupt(4))
 	send(t, conn, "aaaaaa")
 	expect(t, conn, "aaa`aa")

@@ -107,6 +107,14 @@ func dial(t *testing.T, p *fault.Proxy) *net.TCPConn {
 	return conn.(*net.TCPConn)
 }
 
+// connected returns a connection to a server through a proxy.
+func connected(t *testing.T) (*echo, *fault.Proxy, *net.TCPConn) {
+	t.Helper()
+	server := startEcho(t)
+	p := fleettest.Proxy(t, server.addr())
+	return server, p, dial(t, p)
+}
+
 func send(t *testing.T, conn net.Conn, text string) {
 	t.Helper()
 	if _, err := io.WriteString(conn, text); err != nil {

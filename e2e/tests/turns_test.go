@@ -3,29 +3,29 @@
 package tests
 
 import (
-	"context"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/pool"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
-// While the machine is overloaded and some tests have hubs, others wait: until that is over, and not for ever.
+// While the machine is overloaded and some tests have hubs, others wait: until that is over, one after the other, and not for ever.
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		few    bool
 		load   int64
 		after  func(load *atomic.Int64, few *atomic.Bool)
-		waited time.Duration
+		waited []time.Duration
 	}{
-		"nothing else to do": {load: 8},
-		"few hubs":           {load: 40, few: true},
-		"the load ends":      {load: 40, after: func(load *atomic.Int64, _ *atomic.Bool) { load.Store(1) }, waited: 5 * time.Second},
-		"hubs come back":     {load: 40, after: func(_ *atomic.Int64, few *atomic.Bool) { few.Store(true) }, waited: 5 * time.Second},
-		"all wait":           {load: 40, waited: 2 * time.Minute},
+		"nothing else to do": {load: 8, waited: []time.Duration{0, 0}},
+		"few hubs":           {load: 40, few: true, waited: []time.Duration{0, 0}},
+		"the load ends":      {load: 40, after: func(load *atomic.Int64, _ *atomic.Bool) { load.Store(1) }, waited: inTurns},
+		"hubs come back":     {load: 40, after: func(_ *atomic.Int64, few *atomic.Bool) { few.Store(true) }, waited: inTurns},
+		"all wait":           {load: 40, waited: []time.Duration{2 * time.Minute, 2 * time.Minute}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -35,39 +35,20 @@ func TestTurns(t *testing.T) {
 				load.Store(tc.load)
 				few.Store(tc.few)
 				turns := pool.NewTurns(func() float64 { return float64(load.Load()) })
-				begin := time.Now()
+				begin, waits := time.Now(), make(chan time.Duration)
+				for range tc.waited {
+					go func() {
+						turns.Await(t.Context(), few.Load)
+						waits <- time.Since(begin)
+					}()
+				}
 				if tc.after != nil {
 					time.AfterFunc(time.Second, func() { tc.after(&load, &few) })
 				}
-				turns.Await(t.Context(), few.Load)
-				if waited := time.Since(begin); waited != tc.waited {
-					t.Errorf("waited %s, want %s", waited, tc.waited)
-				}
+				testkit.Equal(t, []time.Duration{<-waits, <-waits}, tc.waited)
 			})
 		})
 	}
 }
 
-// Tests that wait begin one after the other, since each changes the load of the next one.
-func TestTurns_OneAfterTheOther(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		turns := pool.NewTurns(func() float64 { return 40 })
-		ended, cancel := context.WithCancel(t.Context())
-		go turns.Await(t.Context(), func() bool { return ended.Err() != nil })
-		synctest.Wait()
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			turns.Await(t.Context(), func() bool { return true })
-		}()
-		synctest.Wait()
-		select {
-		case <-done:
-			t.Error("a second test has begun while the first one waits")
-		default:
-		}
-		cancel()
-		<-done
-	})
-}
+var inTurns = []time.Duration{5 * time.Second, 10 * time.Second}

@@ -32,6 +32,9 @@ const (
 
 // Await returns when a further hub may be lent. few says whether few are.
 func (t *Turns) Await(ctx context.Context, few func() bool) {
+	if few() || t.load() <= overload {
+		return
+	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	select {
@@ -40,7 +43,7 @@ func (t *Turns) Await(ctx context.Context, few func() bool) {
 	case <-ctx.Done():
 		return
 	}
-	_ = wait.PollUntilContextCancel(ctx, turn, true, func(context.Context) (bool, error) { // Its error is the end of ctx.
+	_ = wait.PollUntilContextCancel(ctx, turn, false, func(context.Context) (bool, error) { // Its error is the end of ctx.
 		return few() || t.load() <= overload, nil
 	})
 }

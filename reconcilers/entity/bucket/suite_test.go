@@ -97,19 +97,4 @@ func use(js jetstream.JetStream) func() (jetstream.JetStream, error) {
 	return func() (jetstream.JetStream, error) { return js, nil }
 }
 
-// anchor is in memory, and outlives the processes of a test.
-type anchor struct {
-	id atomic.Pointer[bucket.Identity]
-}
-
-func (a *anchor) Load(context.Context) (bucket.Identity, bool, error) {
-	if id := a.id.Load(); id != nil {
-		return *id, true, nil
-	}
-	return bucket.Identity{}, false, nil
-}
-
-func (a *anchor) Save(_ context.Context, id bucket.Identity) error {
-	a.id.Store(&id)
-	return nil
-}
+type anchor = nats.Memory[bucket.Identity]

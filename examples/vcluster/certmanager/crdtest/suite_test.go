@@ -121,10 +121,7 @@ func has(s *corev1.Secret, value string) func() error {
 // downName returns the name of the copy of an object.
 func (p *pair) downName(name string) string { return name + "-x-" + p.upNS + "-x-" + p.upNS }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	testkit.Must(t, err)
-}
+var must = testkit.Must
 
 func (p *pair) wait(t *testing.T, c client.Client, obj client.Object, check func() error) {
 	t.Helper()
