@@ -23,12 +23,16 @@ const remembered = 20 * time.Second
 
 type mint func(context.Context, fleet.User) (*fleet.Credential, error)
 
-// eachMint tests the functions that mint a credential, in parallel.
+// mints returns the functions that mint a credential, by the kind of credential.
+func mints(c *fleet.Cluster) map[string]mint {
+	return map[string]mint{"certificate": c.MintCertificate, "token": c.MintToken}
+}
+
+// eachMint tests them in parallel.
 func eachMint(t *testing.T, test func(*testing.T, *WithT, mint)) {
 	t.Helper()
 	t.Parallel()
-	c := fleettest.Cluster(t, "a")
-	for name, m := range map[string]mint{"certificate": c.MintCertificate, "token": c.MintToken} {
+	for name, m := range mints(fleettest.Cluster(t, "a")) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test(t, NewWithT(t), m)

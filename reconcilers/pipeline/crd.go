@@ -36,9 +36,12 @@ func EnsureCRD(ctx context.Context, c client.Client, crd *apiextensionsv1.Custom
 	}
 	var found apiextensionsv1.CustomResourceDefinition
 	err = wait.PollUntilContextCancel(ctx, establishedPoll, true, func(ctx context.Context) (bool, error) {
-		found = apiextensionsv1.CustomResourceDefinition{}
-		err := c.Get(ctx, client.ObjectKeyFromObject(crd), &found)
-		return apihelpers.IsCRDConditionTrue(&found, apiextensionsv1.Established), client.IgnoreNotFound(err)
+		var now apiextensionsv1.CustomResourceDefinition
+		err := c.Get(ctx, client.ObjectKeyFromObject(crd), &now)
+		if err == nil {
+			found = now
+		}
+		return apihelpers.IsCRDConditionTrue(&now, apiextensionsv1.Established), client.IgnoreNotFound(err)
 	})
 	switch {
 	case err == nil:

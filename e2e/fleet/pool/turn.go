@@ -24,7 +24,7 @@ type Turns struct {
 func NewTurns(load func() float64) *Turns { return &Turns{one: make(chan struct{}, 1), load: load} }
 
 const (
-	overload = 8               // Below it, the processors have always something to do.
+	overload = 8               // At this load, a wait takes nothing from the processors.
 	turn     = 5 * time.Second // The load is a mean of a minute, and follows slowly.
 	// patience bounds a wait: the others may be waiting, too, for their second hub.
 	patience = 2 * time.Minute

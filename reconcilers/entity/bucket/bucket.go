@@ -255,8 +255,9 @@ func (b *Bucket) Subscribe(f func(Change)) (unsubscribe func()) {
 	id := b.nextID
 	b.nextID++
 	b.watchers[id] = f
-	nothing := newHeld()
-	present := nothing.replace(b.held, true)
+	nothing, list := newHeld(), b.held
+	list.markers = maps.Clone(list.markers) // It drops some.
+	present := nothing.replace(list, true)
 	b.mu.Unlock()
 	for _, c := range present {
 		f(c)

@@ -16,7 +16,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// Side is one cluster of a pair. Make one with InProcess, OfRemote or OfHub.
+// Side is one cluster of a pair. Make one with InProcess, OfRemote or OfHub, or with Live for a Syncer that is only opened.
 type Side struct {
 	name   registry.ClusterName
 	access func() Access

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/retry"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -66,12 +65,8 @@ type comparison struct {
 	found          []Change
 }
 
-func (c *comparison) run(ctx context.Context, m ctrl.Manager) error {
+func (c *comparison) run(ctx context.Context) error {
 	selector, originals, err := c.originals(ctx)
-	if err != nil {
-		return err
-	}
-	opened, err := c.open(m, selector)
 	if err != nil {
 		return err
 	}
@@ -80,13 +75,20 @@ func (c *comparison) run(ctx context.Context, m ctrl.Manager) error {
 	if err != nil {
 		return err
 	}
-	selected, keys := sets.New(originals...), []types.NamespacedName{} // those of copies without an original come first
-	for i := range copies {
-		keys = append(keys, slices.DeleteFunc(opened.Copies.Observe(ctx, &copies[i], false), selected.Has)...)
+	opened, of, err := c.open(ctx, selector, copies)
+	if err != nil {
+		return err
 	}
-	for _, key := range append(keys, originals...) {
-		// A running hub may write meanwhile.
-		err := retry.RetryOnConflict(retry.DefaultRetry, func() error { return c.reconcile(ctx, opened, key) })
+	for _, key := range append(of.Difference(sets.New(originals...)).UnsortedList(), originals...) {
+		found := len(c.found)
+		err := retry.RetryOnConflict(retry.DefaultRetry, func() error { // A running hub may write meanwhile.
+			err := c.reconcile(ctx, opened, key)
+			if apierrors.IsConflict(err) { // What the Syncer has tried, it takes for done.
+				c.found = c.found[:found]
+				opened, _, _ = c.open(ctx, selector, copies) // It did not fail before.
+			}
+			return err
+		})
 		if err != nil {
 			return err
 		}
@@ -94,19 +96,29 @@ func (c *comparison) run(ctx context.Context, m ctrl.Manager) error {
 	return nil
 }
 
-// open leaves out the status, which is written to originals. A rule that only observes shows what it would write, too.
-func (c *comparison) open(m ctrl.Manager, selector rules.Selector) (*syncer.Opened, error) {
+// open returns a Syncer that knows the copies, and of which originals they are. It leaves out the status, which is written to
+// originals. A rule that only observes shows what it would write, too.
+func (c *comparison) open(
+	ctx context.Context, selector rules.Selector, copies []unstructured.Unstructured,
+) (opened *syncer.Opened, of sets.Set[types.NamespacedName], err error) {
 	pair, err := syncer.NewPair(syncer.PairOptions{
-		Name: "sync-" + c.rule.Name, Manager: m, Identity: c.rule.Identity(c.at),
+		Name: "sync-" + c.rule.Name, Manager: unstarted{client: c.target}, Identity: c.rule.Identity(c.at),
 		Upstream: side.Live(c.source), Downstream: side.Live(c.target), Report: func(o syncer.Outcome) { c.last = o },
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	copies, how := c.rule.Copies(c.at, func() map[string]string { return c.cluster.Labels })
-	copies.Status, how.Observe, how.Select = false, false, func(up *unstructured.Unstructured) bool { return selector.Selects(up) }
+	one, how := c.rule.Copies(c.at, func() map[string]string { return c.cluster.Labels })
+	one.Status, how.Observe, how.Select = false, false, func(up *unstructured.Unstructured) bool { return selector.Selects(up) }
 	c.translator = c.rule.Translator(c.at)
-	return syncer.Open(pair, copies, c.translator, how)
+	if opened, err = syncer.Open(pair, one, c.translator, how); err != nil {
+		return nil, nil, err
+	}
+	of = sets.New[types.NamespacedName]()
+	for i := range copies {
+		of.Insert(opened.Copies.Observe(ctx, &copies[i], false)...)
+	}
+	return opened, of, nil
 }
 
 func (c *comparison) originals(ctx context.Context) (selector rules.Selector, keys []types.NamespacedName, err error) {
@@ -161,7 +173,7 @@ func (c *comparison) reconcile(ctx context.Context, opened *syncer.Opened, key t
 		}
 	}
 	switch {
-	case err != nil && len(c.target.sent) == 0:
+	case err != nil && !slices.ContainsFunc(c.target.sent, func(w write) bool { return w.err != nil }): // describe has accepted those.
 		return err
 	case c.last.Reason == syncer.ReasonNameConflict:
 		c.add(Blocked, c.last.Target, "")
@@ -183,7 +195,7 @@ func (c *comparison) describe(w write) error {
 		c.add(Delete, w.name, "")
 	case c.last.Reason == syncer.ReasonRejected, c.last.Reason == syncer.ReasonUndeclared:
 		c.add(Rejected, w.name, c.target.Token(string(apierrors.ReasonForError(w.err))), c.causes(w.err)...)
-	case w.err != nil && (!apierrors.IsNotFound(w.err) || !c.rule.CreatesNamespace()):
+	case w.err != nil && (w.before != nil || !apierrors.IsNotFound(w.err) || !c.rule.CreatesNamespace()):
 		return w.err
 	case w.before == nil:
 		c.add(Create, w.name, "")

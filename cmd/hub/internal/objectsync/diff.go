@@ -12,11 +12,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
@@ -53,18 +53,13 @@ func (d *Diff) Run(ctx context.Context) ([]Change, error) {
 	if d.Cluster != "" && len(clusters) == 0 {
 		return nil, fmt.Errorf("rule %s selects no Cluster %s", d.Rule.Name, d.Cluster)
 	}
-	// It only has a scheme and a logger.
-	unstarted, err := ctrl.NewManager(d.Hub.Config, ctrl.Options{Logger: logr.Discard(), Metrics: server.Options{BindAddress: "0"}})
-	if err != nil {
-		return nil, d.Hub.Explain(err)
-	}
 	results := make([][]Change, len(clusters))
 	var asked errgroup.Group
 	asked.SetLimit(parallel)
 	for i := range clusters {
 		asked.Go(func() error {
 			one := &comparison{rule: d.Rule, cluster: &clusters[i], at: rules.Place{HubID: d.HubID, Cluster: clusters[i].Name}}
-			if err := d.compare(ctx, unstarted, one); err != nil {
+			if err := d.compare(ctx, one); err != nil {
 				one.found = append(one.found, Change{Cluster: clusters[i].Name, Err: err})
 			}
 			results[i] = one.found
@@ -75,7 +70,7 @@ func (d *Diff) Run(ctx context.Context) ([]Change, error) {
 	return slices.Concat(results...), ctx.Err()
 }
 
-func (d *Diff) compare(ctx context.Context, m ctrl.Manager, one *comparison) error {
+func (d *Diff) compare(ctx context.Context, one *comparison) error {
 	if err := d.Rule.CheckNamespaces(one.cluster.Name); err != nil {
 		return err
 	}
@@ -93,8 +88,17 @@ func (d *Diff) compare(ctx context.Context, m ctrl.Manager, one *comparison) err
 	if d.Rule.From == hubv1.SyncFromRemote {
 		one.source, one.target = one.target, one.source
 	}
-	return one.run(ctx, m)
+	return one.run(ctx)
 }
+
+// unstarted is a manager that only opens a Syncer.
+type unstarted struct {
+	ctrl.Manager
+	client client.Client
+}
+
+func (u unstarted) GetScheme() *runtime.Scheme { return u.client.Scheme() }
+func (unstarted) GetLogger() logr.Logger       { return logr.Discard() }
 
 // dry is a client of all kinds whose writes change nothing: it notes those of copies, with the answer to a dry run.
 type dry struct {

@@ -100,14 +100,7 @@ func TestDiff_TakeOver(t *testing.T) {
 		s.create(s.remote, made)
 		want["target/"+hub] = action
 	}
-	all, err := s.diff.Run(t.Context())
-	must(t, err)
-	got := map[string]string{}
-	for _, c := range all {
-		must(t, c.Err)
-		got[c.Object] = string(c.Action)
-	}
-	testkit.Equal(t, got, want)
+	testkit.Equal(t, s.actions(t), want)
 }
 
 // Diff says what the app would do: in the mode Create it changes no copy, and deletes those of originals that are gone or have moved.
@@ -117,22 +110,34 @@ func TestDiff_Create(t *testing.T) {
 	r.Mode = hubv1.SyncCreate
 	s := newTwoClusters(t, r)
 	changed, gone := s.original(s.hub, "source", "changed"), s.original(s.hub, "source", "gone")
-	old, left, moved := copyOf(t, r, edge, changed), copyOf(t, r, edge, gone), copyOf(t, r, edge, changed)
-	old.Data = map[string]string{"k": "old"}
-	moved.Name = "earlier"
-	moved.Annotations[r.Identity(at(edge)).Keys().HostName] = moved.Name
-	for _, one := range []*corev1.ConfigMap{old, left, moved} {
-		s.create(s.remote, one)
+	want := map[string]string{}
+	for _, original := range []*corev1.ConfigMap{changed, gone} {
+		now, earlier := copyOf(t, r, edge, original), copyOf(t, r, edge, original)
+		now.Data = map[string]string{"k": "old"}
+		earlier.Name = "earlier-" + original.Name
+		earlier.Annotations[r.Identity(at(edge)).Keys().HostName] = earlier.Name
+		s.create(s.remote, now)
+		s.create(s.remote, earlier)
+		want["target/"+earlier.Name] = "Delete"
+		if original == gone {
+			want["target/"+now.Name] = "Delete"
+		}
 	}
 	must(t, s.hub.Delete(t.Context(), gone))
+	testkit.Equal(t, s.actions(t), want)
+}
+
+// actions are those of each object.
+func (s *twoClusters) actions(t *testing.T) map[string]string {
+	t.Helper()
 	all, err := s.diff.Run(t.Context())
 	must(t, err)
 	got := map[string]string{}
 	for _, c := range all {
 		must(t, c.Err)
-		got[c.Object] = string(c.Action)
+		got[c.Object] += string(c.Action)
 	}
-	testkit.Equal(t, got, map[string]string{"target/" + left.Name: "Delete", "target/" + moved.Name: "Delete"})
+	return got
 }
 
 // What an API server allocates is no difference.
