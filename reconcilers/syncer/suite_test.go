@@ -16,7 +16,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/internal/testkit"
@@ -59,24 +58,7 @@ func newBench(t *testing.T, change func(*syncer.PairOptions)) *bench {
 // begin makes the manager and the pair, as a new process does.
 func (b *bench) begin(t *testing.T, change func(*syncer.PairOptions)) {
 	t.Helper()
-	clusters := fleettest.Clusters(t, "up", "down")
-	manager, err := ctrl.NewManager(b.through(clusters[0].Config()), ctrl.Options{
-		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
-	})
-	must(t, err)
-	other, err := cluster.New(b.through(clusters[1].Config()))
-	must(t, err)
-	must(t, manager.Add(other))
-	o := syncer.PairOptions{
-		Name: "pair", Manager: manager, Upstream: syncer.InProcess(manager), Downstream: syncer.InProcess(other),
-		Identity: syncer.Identity{Tenant: b.upNS, TargetNamespace: b.downNS}, OneToOne: true,
-	}
-	if change != nil {
-		change(&o)
-	}
-	pair, err := syncer.NewPair(o)
-	must(t, err)
-	b.manager, b.pair, b.upHost, b.downHost = manager, pair, manager, other
+	b.process(t, ctrl.Options{}, change)
 }
 
 // through returns a configuration whose requests pass between.

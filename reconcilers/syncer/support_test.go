@@ -55,9 +55,9 @@ func (b *bench) process(t *testing.T, o ctrl.Options, change func(*syncer.PairOp
 	t.Helper()
 	clusters := fleettest.Clusters(t, "up", "down")
 	o.Metrics, o.HealthProbeBindAddress = metricsserver.Options{BindAddress: "0"}, "0"
-	manager, err := ctrl.NewManager(clusters[0].Config(), o)
+	manager, err := ctrl.NewManager(b.through(clusters[0].Config()), o)
 	must(t, err)
-	other, err := cluster.New(clusters[1].Config())
+	other, err := cluster.New(b.through(clusters[1].Config()))
 	must(t, err)
 	must(t, manager.Add(other))
 	p := syncer.PairOptions{
