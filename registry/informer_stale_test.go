@@ -25,13 +25,14 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Limits with which informers are Stale soon, and for long enough to be observed.
+// Informers are Stale soon, and the condition of their app is False for ever or at once.
 const (
 	staleAfter = time.Second
-	tolerance  = 4 * time.Second
+	tolerant   = time.Hour
+	intolerant = time.Nanosecond
 )
 
-func soonStale(t *testing.T, modules ...registry.Module) (*registry.Registry, *prometheus.Registry) {
+func soonStale(t *testing.T, tolerance time.Duration, modules ...registry.Module) (*registry.Registry, *prometheus.Registry) {
 	t.Helper()
 	metrics := prometheus.NewRegistry()
 	return newRegistry(t, func(o *registry.Options) {
@@ -81,22 +82,29 @@ func staleSeries(name string) map[string]string {
 // stays True at first, and is False later. Leases continue, and the informer recovers by itself.
 func TestStale_ListsFail(t *testing.T) {
 	t.Parallel()
+	t.Run("at first", func(t *testing.T) {
+		t.Parallel()
+		listsFail(t, tolerant, metav1.ConditionTrue, state.ReasonReady)
+	})
+	t.Run("later", func(t *testing.T) {
+		t.Parallel()
+		listsFail(t, intolerant, metav1.ConditionFalse, state.ReasonStale)
+	})
+}
+
+func listsFail(t *testing.T, tolerance time.Duration, status metav1.ConditionStatus, reason string) {
+	t.Helper()
 	var c counter
-	r, metrics := soonStale(t, c.module())
+	r, metrics := soonStale(t, tolerance, c.module())
 	f, config := newFront(t, fleettest.Cluster(t, "one"))
 	spawn(t, r, "edge", config)
 	f.set(at(configMaps), refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError))
-	info := expectApp(t, r, "edge", metav1.ConditionTrue, state.ReasonStale)
+	info := expectApp(t, r, "edge", status, state.ReasonStale)
 	expectSays(t, info, "ConfigMap", "status 500")
-	if !strings.Contains(info.App.Message, `"counter"`) || info.Reason != state.ReasonReady {
-		t.Errorf("got %+v, want reason Ready and the module in the message", info)
+	if !strings.Contains(info.App.Message, `"counter"`) || info.Reason != reason {
+		t.Errorf("got %+v, want reason %s and the module in the message", info, reason)
 	}
 	testkit.Equal(t, metric(t, metrics, "clusterfx_informers_stale", staleSeries("edge")), 1, "clusterfx_informers_stale")
-	info = expectApp(t, r, "edge", metav1.ConditionFalse, state.ReasonStale)
-	expectSays(t, info, "ConfigMap", "status 500")
-	if info.Reason != state.ReasonStale {
-		t.Errorf("got %+v, want reason Stale", info)
-	}
 	if err := r.WithClient(t.Context(), "edge", func(context.Context, client.Client) error { return nil }); err != nil {
 		t.Errorf("WithClient: %v", err)
 	}
@@ -126,15 +134,14 @@ func TestStale_WatchesExpire(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var c counter
-			r, _ := soonStale(t, c.module())
+			r, _ := soonStale(t, intolerant, c.module())
 			one := fleettest.Cluster(t, "one")
 			f, config := newFront(t, one)
 			edge := registry.ClusterName(strings.ReplaceAll(name, " ", "-"))
 			spawn(t, r, edge, config)
 			began := time.Now()
 			f.set(watchesOf(configMaps), tc.answer)
-			expectSays(t, expectApp(t, r, edge, metav1.ConditionTrue, state.ReasonStale), "ConfigMap", tc.cause)
-			expectApp(t, r, edge, metav1.ConditionFalse, state.ReasonStale)
+			expectSays(t, expectApp(t, r, edge, metav1.ConditionFalse, state.ReasonStale), "ConfigMap", tc.cause)
 			// client-go relists after 0.8 s, 1.6 s and so on, each time after up to four watches.
 			if n := f.requests.Load(); n > 25 {
 				t.Errorf("got %d watches in %s, want 25 at most", n, time.Since(began))
@@ -150,7 +157,7 @@ func TestStale_WatchesExpire(t *testing.T) {
 func TestStale_WatchesExpireFromTheBeginning(t *testing.T) {
 	t.Parallel()
 	var c counter
-	r, _ := soonStale(t, c.module())
+	r, _ := soonStale(t, tolerant, c.module())
 	f, config := newFront(t, fleettest.Cluster(t, "one"))
 	f.set(watchesOf(configMaps), refuse(http.StatusGone, metav1.StatusReasonExpired))
 	spawn(t, r, "edge", config)
@@ -173,7 +180,7 @@ func TestStale_WhoseInformer(t *testing.T) {
 			return nil
 		}))
 	})})
-	r, _ := soonStale(t, c.module(), reader)
+	r, _ := soonStale(t, tolerant, c.module(), reader)
 	f, config := newFront(t, fleettest.Cluster(t, "one"))
 	config.Client.Timeout = time.Second
 	f.set(at("/api/v1/services"), refuse(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable))

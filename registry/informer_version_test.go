@@ -27,14 +27,13 @@ func TestStale_AnotherVersion(t *testing.T) {
 	one := fleettest.Cluster(t, "one")
 	kind := schema.GroupVersionKind{Group: "stale.example.dev", Version: "v1", Kind: "Widget"}
 	serve := installWidgets(t, one, kind.Group)
-	r, _ := soonStale(t, widgets(kind))
+	r, _ := soonStale(t, intolerant, widgets(kind))
 	f, config := newFront(t, one)
 	spawn(t, r, "edge", config)
 	serve(false)
 	// An API server ends the watches of a removed version at an arbitrary time. The front ends them now.
 	f.set(at("/apis/stale.example.dev/v1/widgets"), nil)
-	expectSays(t, expectApp(t, r, "edge", metav1.ConditionTrue, state.ReasonStale), "Widget.stale.example.dev", "status 404")
-	expectApp(t, r, "edge", metav1.ConditionFalse, state.ReasonStale)
+	expectSays(t, expectApp(t, r, "edge", metav1.ConditionFalse, state.ReasonStale), "Widget.stale.example.dev", "status 404")
 	serve(true)
 	expectApp(t, r, "edge", metav1.ConditionTrue, state.ReasonRunning)
 }

@@ -29,7 +29,7 @@ func TestUndeclared_Watch(t *testing.T) {
 	t.Parallel()
 	var c counter
 	mine := []rbacv1.PolicyRule{rule("configmaps", "get", "list", "patch")}
-	r, _ := soonStale(t, counting(&c, mine...))
+	r, _ := soonStale(t, tolerant, counting(&c, mine...))
 	spawn(t, r, "edge", limited(t, fleettest.Cluster(t, "one"), "may-not-watch", mine...))
 	info := expectApp(t, r, "edge", metav1.ConditionTrue, state.ReasonStale)
 	const problem = `odule counter does not declare "watch configmaps" in its Rules`
@@ -45,7 +45,7 @@ func TestUndeclared_Watch(t *testing.T) {
 func TestUndeclared_ListAndWatch(t *testing.T) {
 	t.Parallel()
 	var c counter
-	r, _ := soonStale(t, c.module())
+	r, _ := soonStale(t, tolerant, c.module())
 	must(t, r.Ensure("edge", limited(t, fleettest.Cluster(t, "one"), "may-do-nothing")))
 	info := expectState(t, r, "edge", state.StateStarting, state.ReasonForbidden)
 	const problem = `module counter does not declare "list and watch configmaps" in its Rules`
@@ -64,7 +64,7 @@ func TestUndeclared_ListAndWatch(t *testing.T) {
 func TestUndeclared_DeclaredIsGranted(t *testing.T) {
 	t.Parallel()
 	var c counter
-	r, _ := soonStale(t, counting(&c, rule("configmaps", "get", "list", "watch", "patch")))
+	r, _ := soonStale(t, tolerant, counting(&c, rule("configmaps", "get", "list", "watch", "patch")))
 	f, config := newFront(t, fleettest.Cluster(t, "one"))
 	spawn(t, r, "edge", config)
 	f.set(watchesOf(configMaps), refuse(http.StatusForbidden, metav1.StatusReasonForbidden))

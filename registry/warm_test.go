@@ -214,26 +214,31 @@ func TestRegistry_WarmModules(t *testing.T) {
 // The informers of a warm app that cannot list and watch are in the status.
 func TestRegistry_WarmStale(t *testing.T) {
 	t.Parallel()
-	var s standby
-	r, _ := soonStale(t, s.module())
-	f, config := newFront(t, fleettest.Cluster(t, "one"))
-	ensureWarm(t, r, config, true)
-	expectWarm(t, r)
-	f.set(at(configMaps), refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError))
-	for _, want := range []metav1.ConditionStatus{metav1.ConditionUnknown, metav1.ConditionFalse} {
-		var info registry.Status
-		expectWithin(t, 3*time.Minute, func() error {
-			if info, _ = r.Status("a"); info.State != state.StateWarm || info.App.Reason != state.ReasonStale || info.App.Status != want {
-				return fmt.Errorf("got state %s and %+v, want Warm and %s/Stale", info.State, info.App, want)
+	for tolerance, want := range map[time.Duration]metav1.ConditionStatus{
+		tolerant: metav1.ConditionUnknown, intolerant: metav1.ConditionFalse,
+	} {
+		t.Run(string(want), func(t *testing.T) {
+			t.Parallel()
+			var s standby
+			r, _ := soonStale(t, tolerance, s.module())
+			f, config := newFront(t, fleettest.Cluster(t, "one"))
+			ensureWarm(t, r, config, true)
+			expectWarm(t, r)
+			f.set(at(configMaps), refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError))
+			var info registry.Status
+			eventually(t, func() error {
+				if info, _ = r.Status("a"); info.State != state.StateWarm || info.App.Reason != state.ReasonStale || info.App.Status != want {
+					return fmt.Errorf("got state %s and %+v, want Warm and %s/Stale", info.State, info.App, want)
+				}
+				return nil
+			})
+			if m := info.Modules[0]; m.State != state.ModuleStarting || m.Reason != state.ReasonStale {
+				t.Errorf("got module %+v, want Starting and Stale", m)
 			}
-			return nil
+			f.set(nil, nil)
+			expectWarm(t, r)
 		})
-		if m := info.Modules[0]; m.State != state.ModuleStarting || m.Reason != state.ReasonStale {
-			t.Errorf("got module %+v, want Starting and Stale", m)
-		}
 	}
-	f.set(nil, nil)
-	expectWarm(t, r)
 }
 
 // The removal of a warm remote runs no cleanup step and abandons none: the hub that has the remote at work cleans up. The
