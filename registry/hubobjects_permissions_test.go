@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"go.uber.org/fx"
 	corev1 "k8s.io/api/core/v1"
@@ -81,7 +80,7 @@ func TestHubObjects_Denied(t *testing.T) {
 		return nil
 	})
 	testkit.Must(t, testkit.Err(cluster.MintCertificate(t.Context(), fleet.User{Name: poor, Rules: watchesConfigMaps})))
-	expectWithin(t, 3*time.Minute, func() error { // client-go retries after up to a minute.
+	eventually(t, func() error { // client-go retries after up to a minute.
 		if info, _ := r.Status("one"); info.State != state.StateReady {
 			return fmt.Errorf("the app is %+v", info.App)
 		}

@@ -181,7 +181,7 @@ func TestHubObjects_StaleHub(t *testing.T) {
 	}
 	expectHeld := func(want bool) {
 		t.Helper()
-		expectWithin(t, 3*time.Minute, func() error { // client-go retries after up to a minute.
+		eventually(t, func() error { // client-go retries after up to a minute.
 			var held *deletes.HeldError
 			err := try(watcher)
 			if got := errors.As(err, &held) && held.Reason == deletes.SourceStale; got != want {

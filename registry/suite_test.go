@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/fx"
 	corev1 "k8s.io/api/core/v1"
@@ -232,10 +231,4 @@ func metric(t *testing.T, from prometheus.Gatherer, name string, labels map[stri
 		}
 	}
 	return 0
-}
-
-// expectWithin waits for up to a time until check returns nil.
-func expectWithin(t testing.TB, atMost time.Duration, check func() error) {
-	t.Helper()
-	gomega.NewWithT(t).Eventually(check).WithTimeout(atMost).WithPolling(10 * time.Millisecond).Should(gomega.Succeed())
 }
