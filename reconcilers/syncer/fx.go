@@ -69,7 +69,12 @@ func Start(ctx context.Context, p *Pair, items ...Item) error {
 	if len(late) == 0 {
 		return nil
 	}
-	return p.options.Manager.Add(manager.RunnableFunc(func(ctx context.Context) error { // It begins after the caches.
+	return p.options.Manager.Add(p.adds(late))
+}
+
+// adds is started by managers after their caches.
+func (p *Pair) adds(late []Item) manager.RunnableFunc {
+	return func(ctx context.Context) error {
 		for _, i := range late {
 			if err := i.add(ctx, p); err != nil {
 				return err
@@ -77,7 +82,7 @@ func Start(ctx context.Context, p *Pair, items ...Item) error {
 		}
 		<-ctx.Done()
 		return nil
-	}))
+	}
 }
 
 func (i Item) isLate() bool {
