@@ -57,16 +57,23 @@ func TestSupervise_NothingButPanics(t *testing.T) {
 // although the goroutine still exists.
 func TestSupervise_Stuck(t *testing.T) {
 	t.Parallel()
-	release := make(chan struct{})
-	defer close(release)
+	var stuck atomic.Pointer[chan struct{}]
+	follow := func(next *chan struct{}) {
+		if before := stuck.Swap(next); before != nil {
+			close(*before)
+		}
+	}
+	defer follow(nil)
 	var logged atomic.Value
 	logged.Store("")
-	const twice = 2 // an app that was abandoned three times is not restarted
 	w := newWard(t, func(w *ward, p registry.Remote) error {
+		end := make(chan struct{})
+		if p.Name == sick {
+			follow(&end) // An app of which three were abandoned is not restarted: that of before ends now.
+		}
 		return reconciling(p, func(_ context.Context, r ctrl.Request) error {
-			// On a busy machine, an app may end for another reason, too: the abandoned apps count.
-			if w.isIll(p) && r.Namespace == metav1.NamespaceDefault && w.Zombies() < twice {
-				<-release
+			if w.isIll(p) && r.Namespace == metav1.NamespaceDefault {
+				<-end
 			}
 			return nil
 		})
