@@ -82,18 +82,13 @@ func staleSeries(name string) map[string]string {
 // stays True at first, and is False later. Leases continue, and the informer recovers by itself.
 func TestStale_ListsFail(t *testing.T) {
 	t.Parallel()
-	t.Run("at first", func(t *testing.T) {
-		t.Parallel()
-		listsFail(t, tolerant, metav1.ConditionTrue, state.ReasonReady)
-	})
-	t.Run("later", func(t *testing.T) {
-		t.Parallel()
-		listsFail(t, intolerant, metav1.ConditionFalse, state.ReasonStale)
-	})
+	t.Run("at first", func(t *testing.T) { listsFail(t, tolerant, metav1.ConditionTrue, state.ReasonReady) })
+	t.Run("later", func(t *testing.T) { listsFail(t, intolerant, metav1.ConditionFalse, state.ReasonStale) })
 }
 
 func listsFail(t *testing.T, tolerance time.Duration, status metav1.ConditionStatus, reason string) {
 	t.Helper()
+	t.Parallel()
 	var c counter
 	r, metrics := soonStale(t, tolerance, c.module())
 	f, config := newFront(t, fleettest.Cluster(t, "one"))
