@@ -79,7 +79,9 @@ func (c *comparison) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, key := range append(of.Difference(sets.New(originals...)).UnsortedList(), originals...) {
+	keys := of.Difference(sets.New(originals...)).UnsortedList()
+	slices.SortFunc(keys, func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
+	for _, key := range append(keys, originals...) {
 		found := len(c.found)
 		err := retry.RetryOnConflict(retry.DefaultRetry, func() error { // A running hub may write meanwhile.
 			err := c.reconcile(ctx, opened, key)
