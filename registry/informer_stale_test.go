@@ -25,7 +25,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Informers are Stale soon, and the condition of their app is False for ever or at once.
+// Informers are Stale soon. The condition of their app then stays True, or is False at once.
 const (
 	staleAfter = time.Second
 	tolerant   = time.Hour

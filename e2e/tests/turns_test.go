@@ -12,7 +12,7 @@ import (
 	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
-// While the machine is overloaded and some tests have hubs, others wait: until that is over, one after the other, and not for ever.
+// A test waits for a hub while the machine is overloaded and others have hubs. Tests begin in turn, and wait for two minutes at most.
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

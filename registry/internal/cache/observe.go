@@ -66,8 +66,8 @@ func (i *Informer) watch(ctx context.Context, o metav1.ListOptions) (watch.Inter
 
 // notePanic shows that the remote cannot deliver these objects: only its response can make a decoder panic.
 func (i *Informer) notePanic(err error) {
-	if _, ok := errors.AsType[*panics.Error](err); ok {
-		panics.WithStack(i.budget.options.Log, err).Error(err, "Failed to decode a list", "kind", i.kind)
+	if panicked, ok := errors.AsType[*panics.Error](err); ok {
+		i.budget.options.Log.Error(err, "Failed to decode a list", "kind", i.kind, "stack", string(panicked.Stack))
 	}
 }
 
