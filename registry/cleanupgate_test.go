@@ -19,7 +19,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// A cleanup step whose write the gate refuses runs again when the gate is open. If it never opens, the removal says that the
+// A cleanup step whose write the gate refuses runs again when the gate is open. If it opens too late, the removal says that the
 // gate was the reason, and not the module.
 func TestRegistry_RemoveBehindAGate(t *testing.T) {
 	t.Parallel()
@@ -28,8 +28,8 @@ func TestRegistry_RemoveBehindAGate(t *testing.T) {
 		within time.Duration
 		left   []string
 	}{
-		"the gate opens":      {opens: true, within: patience, left: []string{"traces/first"}},
-		"the gate stays shut": {within: 5 * time.Second, left: []string{"traces/configmap", "traces/first", "traces/last"}},
+		"the gate opens":          {opens: true, within: patience, left: []string{"traces/first"}},
+		"the gate opens too late": {within: 5 * time.Second, left: []string{"traces/configmap", "traces/first", "traces/last"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -43,8 +43,11 @@ func TestRegistry_RemoveBehindAGate(t *testing.T) {
 				}
 				return term, err
 			}
+			late := registry.NewModule("late", registry.ModuleOptions{Remote: fx.Invoke(func(l fx.Lifecycle) {
+				l.Append(fx.StopHook(func() { p.closed.Store(false) }))
+			})})
 			r := newRegistry(t, func(o *registry.Options) {
-				o.Modules, o.Gate, o.Limits.StopTimeout = []registry.Module{s.module()}, gate, 2*time.Second
+				o.Modules, o.Gate, o.Limits.StopTimeout = []registry.Module{s.module(), late}, gate, 2*time.Second
 			})
 			spawn(t, r, "gated", config)
 			p.closed.Store(true)
@@ -67,24 +70,36 @@ func TestRegistry_RemoveBehindAGate(t *testing.T) {
 	}
 }
 
-// The removal of a remote whose app could not start, because the gate has refused a write of a hook, says so.
+// The removal of a remote whose app could not start says so if the gate refused a write of a hook, or is closed.
 func TestRegistry_RemoveOfAnAppThatTheGateKeepsFromStarting(t *testing.T) {
 	t.Parallel()
 	_, config := remote(t, "one")
-	p, steps := &permit{}, registry.NewModule("steps", registry.ModuleOptions{Remote: fx.Options(
-		fx.Provide(registry.AsCleanup(func() registry.CleanupStep {
-			return registry.CleanupStep{Name: "steps/one", Run: func(context.Context) error { return nil }}
-		})),
-		fx.Invoke(func(l fx.Lifecycle, remote client.Client) {
-			l.Append(fx.StartHook(func(ctx context.Context) error { return remote.Create(ctx, some()) }))
-		}),
-	)})
-	p.closed.Store(true)
-	r := newRegistry(t, func(o *registry.Options) { o.Modules, o.Gate = []registry.Module{steps}, p.gate })
-	must(t, r.Ensure("gated", config))
-	expectState(t, r, "gated", state.StateFailed, state.ReasonStartFailed)
-	var left *registry.AbandonedError
-	if err := removeWithin(t, r, "gated", patience); !errors.As(err, &left) || !errors.Is(err, registry.ErrStandby) {
-		t.Errorf("Remove: %v, want an AbandonedError with the error of the gate", err)
+	for name, start := range map[string]func(context.Context, client.Client, *permit) error{
+		"refused, but open at the end": func(ctx context.Context, remote client.Client, p *permit) error {
+			p.closed.Store(true)
+			defer p.closed.Store(false)
+			return remote.Create(ctx, some())
+		},
+		"closed": func(_ context.Context, _ client.Client, p *permit) error {
+			p.closed.Store(true)
+			return errors.New("a hook fails")
+		},
+	} {
+		p := &permit{}
+		steps := registry.NewModule("steps", registry.ModuleOptions{Remote: fx.Options(
+			fx.Provide(registry.AsCleanup(func() registry.CleanupStep {
+				return registry.CleanupStep{Name: "steps/one", Run: func(context.Context) error { return nil }}
+			})),
+			fx.Invoke(func(l fx.Lifecycle, remote client.Client) {
+				l.Append(fx.StartHook(func(ctx context.Context) error { return start(ctx, remote, p) }))
+			}),
+		)})
+		r := newRegistry(t, func(o *registry.Options) { o.Modules, o.Gate = []registry.Module{steps}, p.gate })
+		must(t, r.Ensure("gated", config))
+		expectState(t, r, "gated", state.StateFailed, state.ReasonStartFailed)
+		var left *registry.AbandonedError
+		if err := removeWithin(t, r, "gated", patience); !errors.As(err, &left) || !errors.Is(err, registry.ErrStandby) {
+			t.Errorf("Remove (%s): %v, want an AbandonedError with the error of the gate", name, err)
+		}
 	}
 }

@@ -265,6 +265,9 @@ func (a *Actor) left() Leftover {
 		})
 	}
 	left.Steps = slices.Compact(slices.Sorted(slices.Values(slices.AppendSeq(slices.Clone(left.Steps), maps.Keys(a.owed)))))
+	if gate := a.host.Apps.Gate; gate != nil && left.Gate == nil {
+		_, left.Gate = gate(a.name)
+	}
 	switch {
 	case left.Why != "" || len(left.Steps) == 0:
 	case a.beforeStop.State == state.StateReady:
