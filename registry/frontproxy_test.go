@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -59,9 +60,9 @@ func newFront(t *testing.T, c *fleet.Cluster) (*front, state.Desired) {
 	}}
 	f.server = httptest.NewUnstartedServer(f)
 	f.server.EnableHTTP2, f.server.Config.ErrorLog = true, log.New(io.Discard, "", 0)
+	f.server.Config.BaseContext = func(net.Listener) context.Context { return t.Context() } // Close waits for all requests.
 	f.server.StartTLS()
 	t.Cleanup(f.server.Close)
-	t.Cleanup(f.server.CloseClientConnections)
 	return f, configFor(t, f.kubeconfig("not-used"))
 }
 

@@ -56,20 +56,23 @@ func expectApp(t *testing.T, r *registry.Registry, name registry.ClusterName, st
 	return last
 }
 
-// expectSays checks that the messages of a Stale app have the texts, and that the status has no text of the remote.
-func expectSays(t *testing.T, info registry.Status, texts ...string) {
+// expectStale waits until the messages of a Stale app have the texts, and checks that the status has no text of the remote.
+func expectStale(t *testing.T, r *registry.Registry, name registry.ClusterName, status metav1.ConditionStatus, texts ...string) (last registry.Status) {
 	t.Helper()
-	for _, text := range texts {
-		if !strings.Contains(info.App.Message, text) {
-			t.Errorf("got no %q in message %q", text, info.App.Message)
+	eventually(t, func() error {
+		last = expectApp(t, r, name, status, state.ReasonStale)
+		m := last.Modules[0]
+		for _, text := range texts {
+			if m.State != state.ModuleRunning || m.Reason != state.ReasonStale || !strings.Contains(m.Message, text) || !strings.Contains(last.App.Message, text) {
+				return fmt.Errorf("want Running, Stale and %q in both messages, got %+v", text, last)
+			}
 		}
-		if m := info.Modules[0]; m.State != state.ModuleRunning || m.Reason != state.ReasonStale || !strings.Contains(m.Message, text) {
-			t.Errorf("want Running, Stale and %q, got module %+v", text, m)
-		}
-	}
-	if all := fmt.Sprintf("%+v", info); strings.Contains(all, canary) {
+		return nil
+	})
+	if all := fmt.Sprintf("%+v", last); strings.Contains(all, canary) {
 		t.Errorf("got text of the remote in %s", all)
 	}
+	return last
 }
 
 const configMaps = "/api/v1/configmaps"
@@ -94,8 +97,7 @@ func listsFail(t *testing.T, tolerance time.Duration, status metav1.ConditionSta
 	f, config := newFront(t, fleettest.Cluster(t, "one"))
 	spawn(t, r, "edge", config)
 	f.set(at(configMaps), refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError))
-	info := expectApp(t, r, "edge", status, state.ReasonStale)
-	expectSays(t, info, "ConfigMap", "status 500")
+	info := expectStale(t, r, "edge", status, "ConfigMap", "status 500")
 	if !strings.Contains(info.App.Message, `"counter"`) || info.Reason != reason {
 		t.Errorf("got %+v, want reason %s and the module in the message", info, reason)
 	}
@@ -136,7 +138,7 @@ func TestStale_WatchesExpire(t *testing.T) {
 			spawn(t, r, edge, config)
 			began := time.Now()
 			f.set(watchesOf(configMaps), tc.answer)
-			expectSays(t, expectApp(t, r, edge, metav1.ConditionFalse, state.ReasonStale), "ConfigMap", tc.cause)
+			expectStale(t, r, edge, metav1.ConditionFalse, "ConfigMap", tc.cause)
 			// client-go relists after 0.8 s, 1.6 s and so on, each time after up to four watches.
 			if n := f.requests.Load(); n > 25 {
 				t.Errorf("got %d watches in %s, want 25 at most", n, time.Since(began))
@@ -156,7 +158,7 @@ func TestStale_WatchesExpireFromTheBeginning(t *testing.T) {
 	f, config := newFront(t, fleettest.Cluster(t, "one"))
 	f.set(watchesOf(configMaps), refuse(http.StatusGone, metav1.StatusReasonExpired))
 	spawn(t, r, "edge", config)
-	expectSays(t, expectApp(t, r, "edge", metav1.ConditionTrue, state.ReasonStale), "ConfigMap", "status 410")
+	expectStale(t, r, "edge", metav1.ConditionTrue, "ConfigMap", "status 410")
 }
 
 func idle() reconcile.Reconciler {

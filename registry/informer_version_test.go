@@ -33,7 +33,7 @@ func TestStale_AnotherVersion(t *testing.T) {
 	serve(false)
 	// An API server ends the watches of a removed version at an arbitrary time. The front ends them now.
 	f.set(at("/apis/stale.example.dev/v1/widgets"), nil)
-	expectSays(t, expectApp(t, r, "edge", metav1.ConditionFalse, state.ReasonStale), "Widget.stale.example.dev", "status 404")
+	expectStale(t, r, "edge", metav1.ConditionFalse, "Widget.stale.example.dev", "status 404")
 	serve(true)
 	expectApp(t, r, "edge", metav1.ConditionTrue, state.ReasonRunning)
 }

@@ -31,9 +31,7 @@ func TestUndeclared_Watch(t *testing.T) {
 	mine := []rbacv1.PolicyRule{rule("configmaps", "get", "list", "patch")}
 	r, _ := soonStale(t, tolerant, counting(&c, mine...))
 	spawn(t, r, "edge", limited(t, fleettest.Cluster(t, "one"), "may-not-watch", mine...))
-	info := expectApp(t, r, "edge", metav1.ConditionTrue, state.ReasonStale)
-	const problem = `odule counter does not declare "watch configmaps" in its Rules`
-	expectSays(t, info, "ConfigMap", "M"+problem)
+	info := expectStale(t, r, "edge", metav1.ConditionTrue, "ConfigMap", `Module counter does not declare "watch configmaps" in its Rules`)
 	for what, got := range map[string]state.Problem{"app": info.App.Problem, "module": info.Modules[0].Problem} {
 		if got.Kind != state.ProblemUndeclaredRule {
 			t.Errorf("problem of the %s: got %v, want an undeclared rule", what, got)
@@ -68,8 +66,7 @@ func TestUndeclared_DeclaredIsGranted(t *testing.T) {
 	f, config := newFront(t, fleettest.Cluster(t, "one"))
 	spawn(t, r, "edge", config)
 	f.set(watchesOf(configMaps), refuse(http.StatusForbidden, metav1.StatusReasonForbidden))
-	info := expectApp(t, r, "edge", metav1.ConditionTrue, state.ReasonStale)
-	expectSays(t, info, "status 403", "grant it in the remote cluster")
+	expectStale(t, r, "edge", metav1.ConditionTrue, "status 403", "grant it in the remote cluster")
 }
 
 // A hub part with permission to list but not to watch reconciles the objects of its lists. When its informer is Stale it
