@@ -3,16 +3,21 @@
 package tests
 
 import (
+	"context"
 	"net"
+	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/objectsync"
 	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/modules/objectsync/rules"
 )
@@ -125,6 +130,54 @@ func TestDiff_Create(t *testing.T) {
 	}
 	must(t, s.hub.Delete(t.Context(), gone))
 	testkit.Equal(t, s.actions(t), want)
+}
+
+// A remote whose request fails has an error, whichever request it is; a write in conflict is tried again, and each difference is said once.
+func TestDiff_Fails(t *testing.T) {
+	t.Parallel()
+	r := pull()
+	s := newTwoClusters(t, r)
+	original := s.original(s.hub, "source", "moved")
+	original.Data = map[string]string{"k": "new"}
+	must(t, s.hub.Update(t.Context(), original))
+	now, earlier := copyOf(t, r, edge, original), copyOf(t, r, edge, original)
+	earlier.Name = "earlier"
+	earlier.Annotations[r.Identity(at(edge)).Keys().HostName] = earlier.Name
+	s.create(s.remote, now)
+	s.create(s.remote, earlier)
+	left, code := 0, 0
+	config := rest.CopyConfig(s.remote.Config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return testkit.RoundTrip(func(r *http.Request) (*http.Response, error) {
+			if code == http.StatusConflict && r.Method != http.MethodPatch {
+				return next.RoundTrip(r)
+			}
+			if left--; left == 0 {
+				return &http.Response{StatusCode: code, Body: http.NoBody, Request: r}, nil
+			}
+			return next.RoundTrip(r)
+		})
+	})
+	s.diff.Reach = func(context.Context, *hubv1.Cluster) (*access.Cluster, func(), error) {
+		faulty, err := access.New(edge, config)
+		return faulty, func() {}, err
+	}
+	want := map[string]string{"target/earlier": "Delete", "target/" + now.Name: "Update"}
+	for _, code = range []int{http.StatusInternalServerError, http.StatusConflict} {
+		for n := 1; left <= 0; n++ {
+			left = n
+			if code == http.StatusConflict {
+				testkit.Equal(t, s.actions(t), want, "after a conflict")
+				continue
+			}
+			all, err := s.diff.Run(t.Context())
+			must(t, err)
+			if fails := slices.ContainsFunc(all, func(c objectsync.Change) bool { return c.Err != nil }); fails != (left <= 0) {
+				t.Errorf("request %d fails: got %+v", n, all)
+			}
+		}
+		left = 0
+	}
 }
 
 // actions are those of each object.
