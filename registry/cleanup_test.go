@@ -108,8 +108,7 @@ func TestRegistry_RemoveCleansUp(t *testing.T) {
 	}
 
 	err := removeWithin(t, r, "tidy", patience)
-	var left *registry.AbandonedError
-	if !errors.As(err, &left) || !slices.Equal(left.Steps, []string{"traces/first"}) || left.Zombie {
+	if left, ok := errors.AsType[*registry.AbandonedError](err); !ok || !slices.Equal(left.Steps, []string{"traces/first"}) || left.Zombie {
 		t.Errorf("Remove: %v, want an AbandonedError with the step that fails", err)
 	}
 	if want := []string{"first", "configmap", "last"}; !slices.Equal(s.done, want) {

@@ -22,8 +22,7 @@ func TestRegistry_InvalidName(t *testing.T) {
 	_, config := remote(t, "one")
 	for _, name := range []registry.ClusterName{"", "A", "a.b", "a_b", "-a", "a/b", "a\nb", registry.ClusterName(strings.Repeat("a", 64))} {
 		for what, err := range map[string]error{"Ensure": r.Ensure(name, config), "Spawn": r.Spawn(t.Context(), name, config)} {
-			var invalid *state.InvalidNameError
-			if !errors.As(err, &invalid) || invalid.Name != name || strings.Contains(err.Error(), "\n") {
+			if invalid, ok := errors.AsType[*state.InvalidNameError](err); !ok || invalid.Name != name || strings.Contains(err.Error(), "\n") {
 				t.Errorf("%s(%q): %v, want an InvalidNameError", what, name, err)
 			}
 		}

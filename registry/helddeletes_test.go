@@ -171,9 +171,8 @@ func TestDeletes_OnPurpose(t *testing.T) {
 	for i, e := range []deletes.Evidence{
 		deletes.Terminating(parent), deletes.Terminating(nil), deletes.Tombstone("", "1"), deletes.Confirmed(""), {},
 	} {
-		var held *deletes.HeldError
 		err := app.Client.Delete(deletes.OnPurpose(t.Context(), e), configMap(namespace, 40))
-		if !errors.As(err, &held) || held.Reason != deletes.NoEvidence {
+		if held, ok := errors.AsType[*deletes.HeldError](err); !ok || held.Reason != deletes.NoEvidence {
 			t.Errorf("evidence %d: %v", i, err)
 		}
 	}

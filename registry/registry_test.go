@@ -82,8 +82,7 @@ func TestRegistry_Leases(t *testing.T) {
 		must(t, r.Ensure("asleep", config))
 		expectState(t, r, "asleep", state.StatePaused, state.ReasonPaused)
 		err := r.WithClient(t.Context(), "asleep", nothing)
-		var notReady *registry.NotReadyError
-		if !errors.As(err, &notReady) || !errors.Is(err, registry.ErrNotReady) || notReady.Reason != state.ReasonPaused {
+		if notReady, ok := errors.AsType[*registry.NotReadyError](err); !ok || !errors.Is(err, registry.ErrNotReady) || notReady.Reason != state.ReasonPaused {
 			t.Errorf("got %v, want a NotReadyError with reason Paused", err)
 		}
 	})

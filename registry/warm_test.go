@@ -126,9 +126,8 @@ func TestRegistry_Warm(t *testing.T) {
 	warm := expectWarm(t, r)
 	s.expect(t, &s.cached, before, warm.Epoch)
 	s.expectIdle(t, warm.Epoch, create)
-	var notReady *registry.NotReadyError
 	err := r.WithClient(t.Context(), "a", func(context.Context, client.Client) error { return nil })
-	if !errors.As(err, &notReady) || notReady.State != state.StateWarm {
+	if notReady, ok := errors.AsType[*registry.NotReadyError](err); !ok || notReady.State != state.StateWarm {
 		t.Errorf("WithClient while warm: got %v, want a NotReadyError with the state Warm", err)
 	}
 	lists := f.requests.Load()

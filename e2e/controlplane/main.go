@@ -99,8 +99,7 @@ func kubernetesVersion(ctx context.Context, modfile string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", "list", "-modfile="+modfile, "-m", "-f", "{{.Version}}", kubernetesModule)
 	out, err := cmd.Output()
 	if err != nil {
-		var exit *exec.ExitError
-		if errors.As(err, &exit) {
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 			err = fmt.Errorf("%w: %s", err, strings.TrimSpace(string(exit.Stderr)))
 		}
 		return "", fmt.Errorf("find the version of %s: %w: run this in e2e/controlplane", kubernetesModule, err)

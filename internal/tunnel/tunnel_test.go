@@ -74,8 +74,7 @@ func TestHub_dialsThroughTheAgent(t *testing.T) {
 
 func wantDown(t testing.TB, err error, part string) {
 	t.Helper()
-	var down *DownError
-	if !errors.As(err, &down) {
+	if _, ok := errors.AsType[*DownError](err); !ok {
 		t.Fatalf("got error %v, want a *DownError", err)
 	}
 	wantError(t, err, part)

@@ -91,8 +91,7 @@ func (e *engagement) report(err error) {
 		e.log.V(1).Info("The remote does not serve a kind; the hub retries", "error", err.Error())
 		return
 	}
-	var panicked *panicError
-	if errors.As(err, &panicked) {
+	if panicked, ok := errors.AsType[*panicError](err); ok {
 		e.log.Error(err, "Could not engage a remote; it is tried again", "stack", panicked.stack)
 		return
 	}

@@ -28,8 +28,7 @@ func TestTransport_guardsTheDial(t *testing.T) {
 	}
 	wantDenied := func(t *testing.T, err error) {
 		t.Helper()
-		var denied *kubeconfig.Error
-		if !errors.As(err, &denied) || denied.Reason != kubeconfig.ReasonAddressNotAllowed {
+		if denied, ok := errors.AsType[*kubeconfig.Error](err); !ok || denied.Reason != kubeconfig.ReasonAddressNotAllowed {
 			t.Fatalf("got error %v, want %s", err, kubeconfig.ReasonAddressNotAllowed)
 		}
 		if reason, message := kubeconfig.Classify(err); reason != "AddressNotAllowed" || !strings.Contains(message, "loopback") {

@@ -15,8 +15,7 @@ func ExampleParse() {
 		"token":  []byte("the token of a ServiceAccount"),
 	}
 	_, err := kubeconfig.Parse(secret, kubeconfig.Options{}, kubeconfig.Policy{})
-	var refused *kubeconfig.Error
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*kubeconfig.Error](err); ok {
 		fmt.Println(refused.Reason)
 		fmt.Println(refused)
 	}

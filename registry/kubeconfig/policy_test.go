@@ -75,8 +75,7 @@ func TestPolicy_CheckAddr(t *testing.T) {
 			for _, text := range c.deny {
 				addr, _ := netip.ParseAddr(text)
 				err := c.policy.CheckAddr(addr)
-				var got *kubeconfig.Error
-				if !errors.As(err, &got) || got.Reason != kubeconfig.ReasonAddressNotAllowed {
+				if got, ok := errors.AsType[*kubeconfig.Error](err); !ok || got.Reason != kubeconfig.ReasonAddressNotAllowed {
 					t.Errorf("%s: got error %v, want %s", text, err, kubeconfig.ReasonAddressNotAllowed)
 					continue
 				}

@@ -164,8 +164,7 @@ func TestNewTransport_rejects(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := kubeconfig.NewTransport(c.connection, kubeconfig.Policy{})
-			var got *kubeconfig.Error
-			if !errors.As(err, &got) || got.Reason != c.reason {
+			if got, ok := errors.AsType[*kubeconfig.Error](err); !ok || got.Reason != c.reason {
 				t.Errorf("got error %v, want %s", err, c.reason)
 			}
 		})

@@ -103,9 +103,8 @@ func TestBudget_OverWithoutInformers(t *testing.T) {
 	t.Parallel()
 	b := newBudget(Options{Context: t.Context()})
 	b.NoteWatcher("ConfigMap", "dns")
-	var over *OverBudgetError
 	err := b.overBudget("1 MiB", state.ProblemTooManyBytes, func(a Amount) int64 { return a.Bytes })
-	if !errors.As(err, &over) || over.Module != "" || over.Problem.Kind != state.ProblemTooManyBytes {
+	if over, ok := errors.AsType[*OverBudgetError](err); !ok || over.Module != "" || over.Problem.Kind != state.ProblemTooManyBytes {
 		t.Errorf("overBudget: got %v, want an OverBudgetError with the limit", err)
 	}
 	if want := "the cache would hold more than 1 MiB"; err.Error() != want {

@@ -88,8 +88,7 @@ func (c *Cache) read(ctx context.Context, obj runtime.Object, read func(context.
 	for {
 		err := read(ctx)
 		// The inner cache starts a few instructions after WaitForCacheSync has returned.
-		var early *ctrlcache.ErrCacheNotStarted
-		if !errors.As(err, &early) || !c.isRunning() {
+		if _, ok := errors.AsType[*ctrlcache.ErrCacheNotStarted](err); !ok || !c.isRunning() {
 			return err
 		}
 		select {
