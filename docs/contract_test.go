@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // promisePrefix begins the sentence of a promise above the test that shows it.
@@ -102,14 +104,10 @@ func checkTests(t *testing.T, folder, clause string) {
 func hasTest(t *testing.T, folder, name string) bool {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(repository, folder, "*_test.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if strings.Contains(string(text), "\nfunc "+name+"(t *testing.T)") {
 			return true
 		}

@@ -20,6 +20,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 var update = flag.Bool("update", false, "write the pages that are made of comments in the code")
@@ -29,9 +31,7 @@ func TestGenerated_IsFresh(t *testing.T) {
 	t.Parallel()
 	for page, want := range map[string]string{"conditions.md": conditionsPage(t), "layout.md": layoutPage(t)} {
 		if *update {
-			if err := os.WriteFile(page, []byte(want), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.WriteFile(page, []byte(want), 0o600))
 		}
 		got, err := os.ReadFile(page)
 		if diff := cmp.Diff(string(got), want); err != nil || diff != "" {
@@ -156,9 +156,7 @@ func (n constantNames) table(reasons []constant) string {
 func constantsIn(t *testing.T, path string) (all []constant) {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, declaration := range file.Decls {
 		block, ok := declaration.(*ast.GenDecl)
 		if !ok || block.Tok != token.CONST {
@@ -171,9 +169,7 @@ func constantsIn(t *testing.T, path string) (all []constant) {
 				continue
 			}
 			value, err := strconv.Unquote(literal.Value)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			c := constant{name: one.Names[0].Name, value: value, doc: inLine(one.Doc), block: inLine(block.Doc)}
 			if !block.Lparen.IsValid() {
 				c.doc = c.block
@@ -217,9 +213,7 @@ func layoutPage(t *testing.T) string {
 		sentences[filepath.ToSlash(folder)] = regexp.MustCompile(`^Package \w+ `).ReplaceAllString(sentence, "")
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	page := layoutHead
 	for _, folder := range slices.Sorted(maps.Keys(sentences)) {
 		page += fmt.Sprintf("| [`%[1]s`](../%[1]s) | %[2]s |\n", folder, sentences[folder])

@@ -12,6 +12,7 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/hubtest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // Promise: the hub works in a remote that it cannot dial, through the tunnel of its agent; a revoked key and an agent that is away
@@ -34,13 +35,9 @@ func TestTunnels(t *testing.T) {
 		t.Helper()
 		before := secret.DeepCopy()
 		metav1.SetMetaDataAnnotation(&secret.ObjectMeta, hubv1.AnnotationTunnelKeys, keys)
-		if err := hub.Client().Patch(t.Context(), secret, client.MergeFrom(before)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, hub.Client().Patch(t.Context(), secret, client.MergeFrom(before)))
 	}
-	if err := hub.Client().Get(t.Context(), client.ObjectKeyFromObject(secret), secret); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, hub.Client().Get(t.Context(), client.ObjectKeyFromObject(secret), secret))
 	keys := secret.Annotations[hubv1.AnnotationTunnelKeys]
 	accepted("")
 	a.WaitNotReady(hubv1.ReasonTunnelDown)

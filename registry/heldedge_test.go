@@ -144,9 +144,7 @@ func TestDeletes_WithoutRequests(t *testing.T) {
 		HubRuns: registry.WithRemotes,
 		Hub:     fx.Invoke(func(p registry.HubPart) error { return ask(p.Manager, p.Deletes) }),
 	}).Option())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	run()
 	_, config := remote(t, "one")
 	spawn(t, r, "one", config)

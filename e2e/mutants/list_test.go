@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/clusterfx/clusterfx/internal/testkit"
 )
 
 // root is the path from this package to the root of the module.
@@ -22,9 +24,7 @@ const root = "../.."
 func TestLists_Apply(t *testing.T) {
 	t.Parallel()
 	all, err := readLists()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if len(all) < 45 {
 		t.Errorf("got %d mutants, want at least 45", len(all))
 	}
@@ -60,9 +60,7 @@ func testsOf(t *testing.T, pkg string, slow bool) []string {
 	var names []string
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		pattern := regexp.MustCompile(`(?m)^func (Test\w+)\(t \*testing\.T\) {\n(?:\tt\.Parallel\(\)\n)?(\tfleettest\.Slow\()?`)
 		for _, found := range pattern.FindAllSubmatch(text, -1) {
 			if slow == (len(found[2]) > 0) {

@@ -26,6 +26,7 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/config"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/hubcontroller"
 )
 
@@ -59,33 +60,23 @@ func newSkew(t *testing.T) *skew {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{hubv1.AddToScheme, apiextensionsv1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, add(scheme))
 	}
 	config := fleettest.Cluster(t, "oldcrd").Config()
 	httpClient, err := rest.HTTPClientFor(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(httpClient.CloseIdleConnections)
 	direct, err := client.New(config, client.Options{HTTPClient: httpClient, Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return &skew{t: t, direct: direct, crd: crdOfTheHub(t)}
 }
 
 func crdOfTheHub(t *testing.T) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	text, err := config.CRDs.ReadFile("crd/clusterfx.dev_clusters.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	crd := &apiextensionsv1.CustomResourceDefinition{}
-	if err := yaml.UnmarshalStrict(text, crd); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, yaml.UnmarshalStrict(text, crd))
 	return crd
 }
 

@@ -24,6 +24,7 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/modules"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
@@ -149,14 +150,10 @@ var (
 func edit(t testing.TB, kubeconfig []byte, f func(*clientcmdapi.Config)) []byte {
 	t.Helper()
 	c, err := clientcmd.Load(kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	f(c)
 	data, err := clientcmd.Write(*c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return data
 }
 
@@ -164,9 +161,7 @@ func edit(t testing.TB, kubeconfig []byte, f func(*clientcmdapi.Config)) []byte 
 func besideToken(t testing.TB, remote *fleet.Cluster, ca []byte) map[string][]byte {
 	t.Helper()
 	token, err := remote.MintToken(t.Context(), fleet.User{Name: "beside-token", Rules: everything})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return map[string][]byte{"token": []byte(token.Config().BearerToken), "server": []byte(remote.Server()), "ca.crt": ca}
 }
 
@@ -238,9 +233,7 @@ func authorityOf(t testing.TB, kubeconfig []byte) (ca []byte) {
 func mint(t testing.TB, c *fleet.Cluster, user string, lifetime time.Duration) []byte {
 	t.Helper()
 	credential, err := c.MintToken(t.Context(), fleet.User{Name: user, Rules: everything, Lifetime: lifetime})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return credential.Kubeconfig()
 }
 
@@ -248,9 +241,7 @@ func mint(t testing.TB, c *fleet.Cluster, user string, lifetime time.Duration) [
 func mintCertificate(t testing.TB, c *fleet.Cluster, user string, lifetime time.Duration) []byte {
 	t.Helper()
 	credential, err := c.MintCertificate(t.Context(), fleet.User{Name: user, Rules: everything, Lifetime: lifetime})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return credential.Kubeconfig()
 }
 
@@ -258,8 +249,6 @@ func mintCertificate(t testing.TB, c *fleet.Cluster, user string, lifetime time.
 func withRights(t testing.TB, c *fleet.Cluster, user string, rules []rbacv1.PolicyRule) []byte {
 	t.Helper()
 	credential, err := c.MintCertificate(t.Context(), fleet.User{Name: user, Rules: rules})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return credential.Kubeconfig()
 }

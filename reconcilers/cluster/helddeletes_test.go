@@ -21,6 +21,7 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/cluster"
 	"github.com/clusterfx/clusterfx/registry"
 )
@@ -47,23 +48,17 @@ const mirrored = "mirrored-"
 // copies makes a namespace with so many ConfigMaps.
 func copies(t *testing.T, c client.Client, namespace string, objects int) {
 	t.Helper()
-	if err := client.IgnoreAlreadyExists(c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, client.IgnoreAlreadyExists(c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})))
 	for i := range objects {
 		one := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("o-%03d", i)}}
-		if err := c.Create(t.Context(), one); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, c.Create(t.Context(), one))
 	}
 }
 
 func countIn(t *testing.T, c client.Client, namespace string) int {
 	t.Helper()
 	var all corev1.ConfigMapList
-	if err := c.List(t.Context(), &all, client.InNamespace(namespace)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.List(t.Context(), &all, client.InNamespace(namespace)))
 	return len(all.Items)
 }
 

@@ -20,6 +20,7 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/cluster"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/deletes"
@@ -46,15 +47,11 @@ func objectIn(namespace string, i int, isSecret bool) client.Object {
 func exceed(t *testing.T, outside, module client.Client, namespace string, isSecret bool) {
 	t.Helper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
-	if err := client.IgnoreAlreadyExists(outside.Create(t.Context(), ns)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, client.IgnoreAlreadyExists(outside.Create(t.Context(), ns)))
 	const limit = 20
 	for i := range limit {
 		err := errors.Join(outside.Create(t.Context(), objectIn(namespace, i, isSecret)), module.Delete(t.Context(), objectIn(namespace, i, isSecret)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 	}
 	expectHeld(t, outside, module, objectIn(namespace, limit, isSecret))
 }
@@ -62,9 +59,7 @@ func exceed(t *testing.T, outside, module client.Client, namespace string, isSec
 // expectHeld creates an object, and fails the test unless its delete is held.
 func expectHeld(t *testing.T, outside, module client.Client, one client.Object) {
 	t.Helper()
-	if err := outside.Create(t.Context(), one.DeepCopyObject().(client.Object)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, outside.Create(t.Context(), one.DeepCopyObject().(client.Object)))
 	if err := module.Delete(t.Context(), one); !deletes.IsHeld(err) {
 		t.Fatalf("the delete beyond the limit: %v", err)
 	}

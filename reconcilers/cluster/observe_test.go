@@ -26,6 +26,7 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -110,16 +111,12 @@ func TestObserve(t *testing.T) {
 func newPod(t *testing.T, c client.Client) *corev1.Pod {
 	t.Helper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: "default"}}
-	if err := client.IgnoreAlreadyExists(c.Create(t.Context(), account)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, client.IgnoreAlreadyExists(c.Create(t.Context(), account)))
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "observe-", Namespace: "default"},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "none"}}},
 	}
-	if err := c.Create(t.Context(), pod); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.Create(t.Context(), pod))
 	return pod
 }
 

@@ -216,9 +216,7 @@ func TestEndOf_NamesTheSteps(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			end, err := endOf(&removal{err: &registry.AbandonedError{Name: "a", Steps: tc.steps, Why: cause}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			for _, want := range tc.want {
 				if !strings.Contains(noteOf(end), want) {
 					t.Errorf("the event does not contain %q: %s", want, noteOf(end))

@@ -35,6 +35,7 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/testkit"
 	"github.com/clusterfx/clusterfx/reconcilers/cluster"
 	"github.com/clusterfx/clusterfx/reconcilers/registration"
 	"github.com/clusterfx/clusterfx/registry"
@@ -359,9 +360,7 @@ func scheme(t testing.TB) *runtime.Scheme {
 	t.Helper()
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, hubv1.AddToScheme} {
-		if err := add(s); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, add(s))
 	}
 	return s
 }
@@ -370,14 +369,10 @@ func clientFor(t testing.TB, c *fleet.Cluster) client.WithWatch {
 	t.Helper()
 	config := c.Config()
 	httpClient, err := rest.HTTPClientFor(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(httpClient.CloseIdleConnections)
 	direct, err := client.NewWithWatch(config, client.Options{HTTPClient: httpClient, Scheme: scheme(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return direct
 }
 

@@ -111,9 +111,7 @@ func (p plan) build(t *rapid.T, j *servertest.Journal) pipeline.Resource[*Widget
 		}
 	}
 	r, err := pipeline.NewCRUDResource(m, p.order)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return r
 }
 
