@@ -265,7 +265,7 @@ func (a *Actor) left() Leftover {
 		})
 	}
 	left.Steps = slices.Compact(slices.Sorted(slices.Values(slices.AppendSeq(slices.Clone(left.Steps), maps.Keys(a.owed)))))
-	if gate := a.host.Apps.Gate; gate != nil && left.Gate == nil {
+	if gate := a.host.Apps.Gate; gate != nil && left.Gate == nil && len(left.Steps) > 0 {
 		_, left.Gate = gate(a.name)
 	}
 	switch {
