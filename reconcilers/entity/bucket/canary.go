@@ -22,7 +22,12 @@ type canary struct {
 	Counter uint64 `json:"counter"`
 	// Beat grows with each write.
 	Beat uint64 `json:"beat"`
+	// Resumed are the first canaries after pauses, of which a restore is one. The stream drops canaries.
+	Resumed []Birth `json:"resumed,omitempty"`
 }
+
+// maxResumed bounds what each canary repeats.
+const maxResumed = 16
 
 func decodeCanary(value []byte) canary {
 	var c canary

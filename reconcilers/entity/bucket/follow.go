@@ -79,7 +79,7 @@ type reading struct {
 	list     held
 	complete bool
 	canary   canary
-	canaryAt Revision
+	canaryAt Birth
 	canaries sync.WaitGroup
 	js       jetstream.JetStream
 	heard    time.Time // last message of the list
@@ -156,16 +156,20 @@ func (r *reading) take(ctx context.Context, e jetstream.KeyValueEntry) error {
 		if err := b.listed(ctx, r.list, r.facts); err != nil {
 			return err
 		}
-		b.sawCanary(r.canary, r.canaryAt)
+		b.sawCanary(r.canary, r.canaryAt.Revision)
 		r.canaries.Go(func() { r.sing(ctx) })
 	case e.Key() == canaryKey(b.options.Writer):
 		before, beforeAt := r.canary, r.canaryAt
-		r.canary, r.canaryAt = decodeCanary(e.Value()), Revision(e.Revision())
-		if r.complete && (r.canary.Counter < before.Counter || r.canaryAt < beforeAt) {
+		r.canary, r.canaryAt = decodeCanary(e.Value()), Birth{Revision(e.Revision()), e.Created().UTC()}
+		if r.complete && (r.canary.Counter < before.Counter || r.canaryAt.Revision < beforeAt.Revision) {
 			return errBackwards
 		}
+		if beforeAt.Revision > 0 && r.canaryAt.Time.Sub(beforeAt.Time) > beatsMissed*b.options.Beat {
+			all := append(r.canary.Resumed, r.canaryAt) // The next writer has seen it, too.
+			r.canary.Resumed = all[max(0, len(all)-maxResumed):]
+		}
 		if r.complete {
-			b.sawCanary(r.canary, r.canaryAt)
+			b.sawCanary(r.canary, r.canaryAt.Revision)
 		}
 	case strings.HasPrefix(e.Key(), CanaryPrefix): // That of another hub.
 	case !r.complete:

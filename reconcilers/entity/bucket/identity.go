@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -40,7 +41,8 @@ func (b *Bucket) IsOfBefore(l Birth, at Revision) bool {
 }
 
 // Check returns an error if a mark's Life proves a restore, and makes the bucket Changed: the stream has not come to
-// the revision, or has another time there. A Life from before the acceptance proves nothing.
+// the revision, or has another time there, or came there after a pause of the canary that ended after the Life. A Life from before
+// the acceptance proves nothing.
 func (b *Bucket) Check(ctx context.Context, l Birth) error {
 	id := b.Health().Identity
 	if !l.Time.After(id.Accepted) {
@@ -49,7 +51,7 @@ func (b *Bucket) Check(ctx context.Context, l Birth) error {
 	switch found, last, err := b.messageAt(ctx, l.Revision); {
 	case err != nil:
 		return err
-	case found == nil && l.Revision <= last, found != nil && found.Time.Equal(l.Time):
+	case found == nil && l.Revision <= last && !b.isReused(l), found != nil && found.Time.Equal(l.Time):
 		return nil // The stream has it, or has dropped it.
 	}
 	id.Counter = noCounter
@@ -62,6 +64,15 @@ func (b *Bucket) Check(ctx context.Context, l Birth) error {
 	defer b.mu.Unlock()
 	b.last, b.hasLast, b.health.Changed, b.health.Since = id, true, true, time.Now()
 	return fmt.Errorf("bucket %s: %w", b.options.Name, ErrChanged)
+}
+
+// isReused reports whether a revision that the stream has dropped was another's: a quiet bucket drops little but canaries.
+func (b *Bucket) isReused(l Birth) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.ContainsFunc(b.beat.Resumed, func(at Birth) bool {
+		return at.Revision <= l.Revision && at.Time.After(l.Time)
+	})
 }
 
 // Proves reports whether a client has written a marker. Markers that the stream writes for old values are no
