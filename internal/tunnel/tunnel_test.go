@@ -116,8 +116,7 @@ func TestHub_noticesACut(t *testing.T) {
 	wantDown(t, err, "")
 	must(t, door.Set(fault.Pass()))
 	s.waitConnected("edge", true)
-	_, err = s.get(c)
-	must(t, err)
+	must(t, testkit.Err(s.get(c)))
 }
 
 // Promise: of 64 connections whose readers have stopped, the tunnel takes as many as its window has room for, and refuses the others
@@ -127,19 +126,16 @@ func TestHub_stoppedReadersStopNoOther(t *testing.T) {
 	s := newStand(t, server())
 	s.connected("edge")
 	probe := s.client("edge")
-	_, err := s.get(probe)
-	must(t, err)
+	must(t, testkit.Err(s.get(probe)))
 	for i := range 64 {
 		if i < maxStreams-1 {
 			s.stopped("edge")
 			continue
 		}
-		_, err = s.hub.Dial(t.Context(), "edge", s.to)
-		wantDown(t, err, "too many connections")
+		wantDown(t, testkit.Err(s.hub.Dial(t.Context(), "edge", s.to)), "too many connections")
 	}
 	for range 20 {
-		_, err := s.get(probe)
-		must(t, err)
+		must(t, testkit.Err(s.get(probe)))
 	}
 }
 
@@ -211,8 +207,7 @@ func TestStream(t *testing.T) {
 	}
 	t.Run("each side ends for itself", func(t *testing.T) {
 		one := dial(t)
-		_, err := one.Write([]byte("hello"))
-		must(t, err)
+		must(t, testkit.Err(one.Write([]byte("hello"))))
 		must(t, one.CloseWrite())
 		text, err := io.ReadAll(one)
 		must(t, err)

@@ -72,8 +72,7 @@ func TestEngine_EndUnneeded(t *testing.T) {
 		var missing *cache.ErrResourceNotCached
 		return !errors.As(informers.Get(t.Context(), key, object), &missing)
 	}
-	_, err = informers.GetInformer(t.Context(), object)
-	testkit.Must(t, err)
+	testkit.Must(t, testkit.Err(informers.GetInformer(t.Context(), object)))
 	left, one := time.Now(), &entry{}
 	of := &feed{object: object, members: map[*entry]*member{one: nil}}
 	of.ctx, of.cancel = context.WithCancel(t.Context())

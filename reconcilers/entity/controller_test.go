@@ -268,8 +268,7 @@ func TestD12_StatusIsApart(t *testing.T) {
 	s.waitPart(t, "a.x", "Made")
 	before, err := s.kv.Get(t.Context(), "a.x")
 	testkit.Must(t, err)
-	_, err = s.status.Put(t.Context(), "a.x", []byte(`{"clusters":{"oslo":{"revision":1,"ready":true,"since":"2026-01-01T00:00:00Z"}}}`))
-	testkit.Must(t, err)
+	testkit.Must(t, testkit.Err(s.status.Put(t.Context(), "a.x", []byte(`{"clusters":{"oslo":{"revision":1,"ready":true,"since":"2026-01-01T00:00:00Z"}}}`))))
 	e, err := s.store.Get("a.x")
 	testkit.Must(t, err)
 	e.Value.Data = map[string]string{"k": "2"}

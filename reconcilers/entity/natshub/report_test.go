@@ -125,8 +125,7 @@ func TestConnection_Reports(t *testing.T) {
 		}
 		return nil
 	})
-	_, err = js.Publish(t.Context(), "$KV.things.seen", nil) // The hub has seen the canary before it.
-	testkit.Must(t, err)
+	testkit.Must(t, testkit.Err(js.Publish(t.Context(), "$KV.things.seen", nil))) // The hub has seen the canary before it.
 	testkit.Eventually(t, func() error {
 		if _, ok := b.Get("seen"); !ok {
 			return errors.New("the copy is behind")

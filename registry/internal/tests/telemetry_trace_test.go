@@ -127,8 +127,7 @@ func TestRequestSpans(t *testing.T) {
 func TestRequestSpans_OfAWatch(t *testing.T) {
 	t.Parallel()
 	s, recorder := traced(t)
-	_, err := sendVia(t, &transport.Chain{Base: ofStatus(http.StatusOK), Intercept: s.Requests("one", telemetry.ToRemote)}, http.MethodGet, "/api/v1/pods?watch=true")
-	must(t, err)
+	must(t, testkit.Err(sendVia(t, &transport.Chain{Base: ofStatus(http.StatusOK), Intercept: s.Requests("one", telemetry.ToRemote)}, http.MethodGet, "/api/v1/pods?watch=true")))
 	if got := attributesOf(recorder)["GET pods"]; got["watch"] != "true" || got["http.response.status_code"] != "200" {
 		t.Errorf("got attributes %v", got)
 	}

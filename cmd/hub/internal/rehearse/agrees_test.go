@@ -71,8 +71,7 @@ func newRunning(t *testing.T, names ...string) *running {
 	_, js := nats.Connect(t, server.URL())
 	kv := nats.Bucket(t, js, tenants.Bucket)
 	nats.Bucket(t, js, "tenants-status")
-	_, err := kv.Put(t.Context(), "acme", []byte(`{"clusters": {}, "admins": ["jane@example.com"], "quota": {"cpu": "20"}}`))
-	must(t, err)
+	must(t, testkit.Err(kv.Put(t.Context(), "acme", []byte(`{"clusters": {}, "admins": ["jane@example.com"], "quota": {"cpu": "20"}}`))))
 	r := &running{audited: newAudited(t, names...), metrics: prometheus.NewRegistry()}
 	r.hub = options(r.audited.hub.Config(), stock()...).Hub
 	r.hub.NATS.URL = server.URL()
@@ -254,8 +253,7 @@ func (r *running) exposition(t *testing.T) []byte {
 	must(t, err)
 	var text bytes.Buffer
 	for _, family := range families {
-		_, err := expfmt.MetricFamilyToText(&text, family)
-		must(t, err)
+		must(t, testkit.Err(expfmt.MetricFamilyToText(&text, family)))
 	}
 	return text.Bytes()
 }
