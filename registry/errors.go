@@ -71,8 +71,8 @@ type AbandonedError struct {
 	Why     string        // Why is the cause; empty if Steps is empty.
 	Problem state.Problem // Problem identifies the problem, for advice that is not in Why.
 	// Gate is the error of Options.Gate, if it refused writes of the steps or of the start of their app, or is closed at the end. Then
-	// it is not known whether the steps can be done: call Ensure and Remove again when the gate is open. The AbandonedError matches
-	// Gate with errors.Is.
+	// the module may not be at fault: call Ensure and Remove again when the gate is open. The AbandonedError matches Gate with
+	// errors.Is.
 	Gate   error
 	Zombie bool // Zombie says that the app has not ended in time. It can reach nothing.
 }

@@ -199,12 +199,12 @@ func endOf(removing *removal) (hubcontroller.Event, error) {
 	}
 	var left *registry.AbandonedError
 	switch err := removing.err; {
-	case err == nil, errors.Is(err, registry.ErrNotFound):
-		return deregistered, nil
 	case errors.As(err, &left) && left.Gate != nil && len(left.Steps) > 0: // This hub may do them later, or another one.
 		return hubcontroller.Event{}, fmt.Errorf("remove the remote: this hub may not write to it, and tries again: %w", err)
 	case errors.As(err, &left):
 		return abandoned(describeAbandoned(left)), nil
+	case err == nil, errors.Is(err, registry.ErrNotFound):
+		return deregistered, nil
 	case errors.Is(err, context.DeadlineExceeded):
 		return abandoned(noteStillEnding), nil
 	default:

@@ -248,6 +248,9 @@ func TestPutEntity_Collects(t *testing.T) {
 	s.limiter.allow(orders)
 	for i := range orders {
 		s.waitInvoice(t, fmt.Sprintf("o%d", i), "")
+		all, err := s.invoices.History(t.Context(), fmt.Sprintf("o%d.invoice", i))
+		testkit.Must(t, err)
+		testkit.Equal(t, len(all), 2, "writes of an invoice, a creation and a deletion")
 	}
 	s.limiter.wait(t, `41 created, 40 deleted, 0 unsure, of invoices.entities.clusterfx.dev for ""`)
 	s.limiter.mu.Lock()

@@ -16,7 +16,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// A deaf watch is found within fifteen seconds, at the price of 40 bytes each five.
+// A deaf watch is found within fifteen seconds, at the price of 40 bytes each five, and up to 60 for each of maxResumed.
 const (
 	defaultBeat    = 5 * time.Second
 	beatsMissed    = 3

@@ -14,8 +14,8 @@ type Revision uint64
 // Birth identifies the life of a key by the revision and time of one of its values. Revisions have an order; the time,
 // of a clock that may be set back, only tells apart those that a restored bucket uses again.
 type Birth struct {
-	Revision Revision
-	Time     time.Time
+	Revision Revision  `json:"revision"`
+	Time     time.Time `json:"time"`
 }
 
 // String returns the revision and the time in nanoseconds, as in marks.

@@ -153,7 +153,7 @@ func (r *reading) take(ctx context.Context, e jetstream.KeyValueEntry) error {
 	switch {
 	case e == nil:
 		r.complete, r.facts.identity.Counter = true, r.canary.Counter
-		if err := b.listed(ctx, r.list, r.facts); err != nil {
+		if err := b.listed(ctx, r); err != nil {
 			return err
 		}
 		b.sawCanary(r.canary, r.canaryAt.Revision)
@@ -272,7 +272,8 @@ func (b *Bucket) changed(r record) {
 	}
 }
 
-func (b *Bucket) listed(ctx context.Context, list held, f facts) error {
+func (b *Bucket) listed(ctx context.Context, r *reading) error {
+	list, f := r.list, r.facts
 	earlier, known, err := b.earlier(ctx)
 	if err != nil {
 		return err
@@ -299,7 +300,7 @@ func (b *Bucket) listed(ctx context.Context, list held, f facts) error {
 	}
 	b.health, b.agreed = now, earlier.Accepted
 	b.last, b.hasLast = id, true
-	b.seen = time.Now()
+	b.seen, b.beat, b.beatAt = time.Now(), r.canary, r.canaryAt.Revision // Check needs them from now on.
 	b.mu.Unlock()
 	b.options.Logger.Info("Followed the bucket", "bucket", b.options.Name, "keys", len(list.entries), "changed", isChanged)
 	b.tell(all...)

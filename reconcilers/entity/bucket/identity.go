@@ -66,7 +66,8 @@ func (b *Bucket) Check(ctx context.Context, l Birth) error {
 	return fmt.Errorf("bucket %s: %w", b.options.Name, ErrChanged)
 }
 
-// isReused reports whether a revision that the stream has dropped was another's: a quiet bucket drops little but canaries.
+// isReused reports whether a revision that the stream has dropped was another's: a quiet bucket drops little but canaries. If the
+// server's clock was set back, it may hold deletes until the bucket is accepted.
 func (b *Bucket) isReused(l Birth) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

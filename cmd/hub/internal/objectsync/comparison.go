@@ -82,9 +82,11 @@ func (c *comparison) run(ctx context.Context) error {
 	keys := of.Difference(sets.New(originals...)).UnsortedList()
 	slices.SortFunc(keys, func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
 	for _, key := range append(keys, originals...) {
+		found := len(c.found)
 		err := retry.RetryOnConflict(retry.DefaultRetry, func() error { // A running hub may write meanwhile.
 			err := c.reconcile(ctx, opened, key)
-			if apierrors.IsConflict(err) { // What the Syncer has tried, it takes for done. A write is before deletes, so nothing is said yet.
+			if apierrors.IsConflict(err) { // What the Syncer has tried, it takes for done.
+				c.found = c.found[:found]
 				opened, _, _ = c.open(ctx, selector, copies) // It did not fail before.
 			}
 			return err
