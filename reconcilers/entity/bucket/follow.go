@@ -156,7 +156,6 @@ func (r *reading) take(ctx context.Context, e jetstream.KeyValueEntry) error {
 		if err := b.listed(ctx, r); err != nil {
 			return err
 		}
-		b.sawCanary(r.canary, r.canaryAt.Revision)
 		r.canaries.Go(func() { r.sing(ctx) })
 	case e.Key() == canaryKey(b.options.Writer):
 		before, beforeAt := r.canary, r.canaryAt
